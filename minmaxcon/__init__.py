@@ -1,0 +1,53 @@
+"""Constrained stochastic min-max optimization.
+
+Minimise :math:`f_0(x)` subject to :math:`f_i(x) \\le b_i`, where every :math:`f_i` is a maximum over inner variables of an
+expectation, known only through samples.
+
+>>> import minmaxcon as mm
+>>> problem = mm.load_problem("fair_auc", data="loanapp", metric="inter_group", kappa=0.1)
+>>> solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD()), seed=0)  # doctest: +SKIP
+"""
+
+from minmaxcon.core import (
+    Batch,
+    Certificate,
+    ConstraintFamily,
+    Estimate,
+    Evaluation,
+    LevelProblem,
+    MinMaxProblem,
+    Oracle,
+    Position,
+    Proximal,
+    Solution,
+    Source,
+    Start,
+    Status,
+    StochasticMinMaxConstraint,
+)
+from minmaxcon.data import Finite
+from minmaxcon.errors import (
+    DataError,
+    InvalidInput,
+    MinMaxConError,
+    MissingDependency,
+    UnknownName,
+    Unsupported,
+)
+from minmaxcon.geometry import (
+    Ball,
+    BallBlock,
+    Box,
+    BoxBlock,
+    DistanceGenerator,
+    DualPoint,
+    InnerBlock,
+    PerspectiveGenerator,
+    Simplex,
+    SimplexBlock,
+    entropy_weight_bound,
+    interval,
+    product,
+)
+from minmaxcon.models import Linear, Model
+from minmaxcon.solvers import SMD

@@ -1,0 +1,29 @@
+"""The problem class and its interfaces: constraints, problems, level problems, sources, oracles and solutions."""
+
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint
+from minmaxcon.core.level import LevelProblem, Proximal
+from minmaxcon.core.oracle import Estimate, Oracle, Start
+from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.core.solution import Certificate, Solution, Status
+from minmaxcon.core.solver import Outcome, Solver
+from minmaxcon.core.source import Batch, Position, Source
+
+__all__ = [
+    "Batch",
+    "Certificate",
+    "ConstraintFamily",
+    "Estimate",
+    "Evaluation",
+    "LevelProblem",
+    "MinMaxProblem",
+    "Oracle",
+    "Outcome",
+    "Position",
+    "Proximal",
+    "Solution",
+    "Solver",
+    "Source",
+    "Start",
+    "Status",
+    "StochasticMinMaxConstraint",
+]

@@ -1,0 +1,178 @@
+r"""The level problem :math:`H = \min_{x \in X}\max_i f_i(x) + d_x(x) - b_i` that an oracle solves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation
+from minmaxcon.core.source import Source
+from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
+from minmaxcon.geometry.perspective import EntropyWeight
+
+__all__ = ["LevelProblem", "Proximal", "expectations"]
+
+_SCORES_AT_ONCE = 2**22  # runs x rows of an exact pass: 32 MiB of scores in float64
+
+
+@dataclass(frozen=True, slots=True)
+class Proximal:
+    r"""The proximal term :math:`d_x(x) = \hat\rho V(x, \tilde x)`, in a Euclidean set :math:`\frac{\hat\rho}2|x-\tilde x|^2`.
+
+    Attributes
+    ----------
+    center : ndarray (d,) or (R, d)
+        :math:`\tilde x`.
+    weight : float
+        :math:`\hat\rho > 0`.
+    """
+
+    center: Any
+    weight: float
+
+    def value(self, primal: DistanceGenerator, x: Array) -> Array:
+        """:math:`d_x(x)`, shape (...,)."""
+        return self.weight * primal.divergence(x, namespace(x).asarray(self.center, x))
+
+    def gradient(self, primal: DistanceGenerator, x: Array) -> Array:
+        r""":math:`\hat\rho(\nabla\omega(x) - \nabla\omega(\tilde x))`, shape (..., d)."""
+        return self.weight * (primal.gradient(x) - primal.gradient(namespace(x).asarray(self.center, x)))
+
+    def take(self, runs: Any) -> Proximal:
+        """Return the term of some of the runs."""
+        return self if np.ndim(self.center) == 1 else Proximal(self.center[runs], self.weight)
+
+
+def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation:
+    """Exact means over finite data, by one pass in pieces of bounded memory.
+
+    Parameters
+    ----------
+    family : ConstraintFamily
+        The constraints.
+    x : array (R, d)
+        One point per run.
+    data : Source
+        Finite data.
+
+    Returns
+    -------
+    Evaluation
+        F (R, k), G (R, p) and a pullback that makes a second pass when there is more than one piece.
+    """
+    rows = max(1024, _SCORES_AT_ONCE // max(1, int(x.shape[0])))
+    parts = [(share, family.evaluate(x, batch)) for share, batch in data.chunks(rows)]
+    if len(parts) == 1:
+        return parts[0][1]
+    mean = sum(share * part.F for share, part in parts)
+    moment = sum(share * part.G for share, part in parts)
+
+    def pullback(y: Array, a: Array) -> Array:
+        return sum(share * part.pullback(y, a) for share, part in parts)
+
+    return Evaluation(mean, moment, pullback)
+
+
+@dataclass(frozen=True)
+class LevelProblem:
+    """What an oracle is asked to solve: the largest of several functions, each minus its bound.
+
+    Attributes
+    ----------
+    family : ConstraintFamily
+        The functions :math:`f_i`, evaluated together.
+    bounds : ndarray (R, k)
+        :math:`b_i` of each run; column 0 is the level r when ``has_objective``.
+    primal : DistanceGenerator
+        The set X and its generator.
+    data : Source
+        The samples.
+    proximal : Proximal or None
+        The term :math:`d_x`.
+    has_objective : bool
+        Whether function 0 is an objective at level r.
+    """
+
+    family: ConstraintFamily
+    bounds: Any
+    primal: DistanceGenerator
+    data: Source
+    proximal: Proximal | None = None
+    has_objective: bool = True
+
+    @property
+    def runs(self) -> int:
+        """Number R of runs."""
+        return int(self.bounds.shape[0])
+
+    @property
+    def weak_convexity(self) -> float:
+        """The declared modulus of the functions, less what the proximal term adds; at most 0 when convex."""
+        modulus = max(float(c.weak_convexity) for c in self.family.constraints)
+        return modulus - (0.0 if self.proximal is None else self.proximal.weight)
+
+    def dual(self, entropy_weight: EntropyWeight = "free") -> PerspectiveGenerator:
+        """Return the dual generator of these functions with the entropy weight K."""
+        return PerspectiveGenerator([c.dual for c in self.family.constraints], entropy_weight)
+
+    def take(self, runs: Sequence[int] | Any) -> LevelProblem:
+        """Return the problem of some of the runs."""
+        proximal = None if self.proximal is None else self.proximal.take(runs)
+        return replace(self, bounds=self.bounds[runs], proximal=proximal)
+
+    def values(self, x: Array) -> Any:
+        """Exact :math:`f_i(x) + d_x(x)` on finite data, an ndarray (R, k) in float64.
+
+        Parameters
+        ----------
+        x : array (R, d)
+            One point per run.
+        """
+        found = expectations(self.family, x, self.data)
+        value = self.dual().support(found.F, found.G)
+        if self.proximal is not None:
+            value = value + self.proximal.value(self.primal, x)[..., None]
+        return np.asarray(to_numpy(value), dtype=np.float64)
+
+    def lagrangian(self, x: Array, weights: Array, scaled: Array) -> tuple[Array, Array]:
+        r"""The Lagrangian at fixed duals and its gradient in x, on the full data.
+
+        .. math:: \Phi(x) = \sum_i y_i (E F_i - b_i) + \langle a, E\,G\rangle - \sum_i y_i g_i(a_i/y_i) + d_x(x)
+
+        Parameters
+        ----------
+        x : array (R, d)
+            One point per run.
+        weights : array (R, k)
+            y.
+        scaled : array (R, p)
+            a.
+
+        Returns
+        -------
+        value : array (R,)
+            The Lagrangian.
+        gradient : array (R, d)
+            Its gradient.
+        """
+        xp = namespace(x)
+        found = expectations(self.family, x, self.data)
+        dual = self.dual()
+        point = _dual_point(dual, weights, scaled)
+        value = xp.dot(weights, found.F - xp.asarray(self.bounds, x)) + xp.dot(scaled, found.G) - dual.penalty(point)
+        gradient = found.pullback(weights, scaled)
+        if self.proximal is not None:
+            value = value + self.proximal.value(self.primal, x)
+            gradient = gradient + self.proximal.gradient(self.primal, x)
+        return value, gradient
+
+
+def _dual_point(dual: PerspectiveGenerator, weights: Array, scaled: Array) -> DualPoint:
+    xp = namespace(weights)
+    spread = dual.spread(weights)
+    inner = scaled / xp.where(spread > 0, spread, spread + 1.0)
+    return dual.point(weights, inner)

@@ -1,0 +1,111 @@
+"""The oracle interface: approximate solution of a level problem with bounds on its value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from minmaxcon.arrays import Array
+from minmaxcon.core.level import LevelProblem
+from minmaxcon.core.source import Position
+from minmaxcon.geometry import DualPoint
+
+__all__ = ["Estimate", "Oracle", "Start"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where an oracle starts.
+
+    Attributes
+    ----------
+    x : array (R, d)
+        The primal point of each run.
+    dual : DualPoint or None
+        Warm duals; None for the generator's centre.
+    position : Position
+        Where the data are read from.
+    """
+
+    x: Array
+    dual: DualPoint | None
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    r"""What an oracle says of a level problem.
+
+    Attributes
+    ----------
+    x : array (R, d)
+        The approximate solution :math:`\bar x` of each run.
+    weights : array (R, k)
+        Averaged weights :math:`\bar y`.
+    scaled : array (R, p)
+        Averaged scaled inner variables :math:`\bar a` (never :math:`\bar\alpha`).
+    upper : ndarray (R,)
+        The bound U on the optimal value; stochastic unless the oracle says otherwise.
+    values : ndarray (R, k)
+        Estimates of :math:`f_i + d_x - b_i`, whose largest is ``upper``; for streams, where nothing exact is known.
+    samples, steps : int
+        What the query cost.
+    next : Start
+        Where a following query may start.
+    failure : tuple of (str or None)
+        For each run None, or what stopped being finite and at which step.
+    """
+
+    x: Array
+    weights: Array
+    scaled: Array
+    upper: Any
+    values: Any
+    samples: int
+    steps: int
+    next: Start
+    failure: tuple[str | None, ...]
+
+
+class Oracle(ABC):
+    r"""A method that solves level problems.
+
+    A new oracle implements :meth:`begin`, :meth:`advance`, :meth:`finished` and :meth:`estimate`; its state is an
+    immutable value, so that one loop can drive it, stop it at any time and go on from it later.
+    """
+
+    @abstractmethod
+    def begin(self, problem: LevelProblem, start: Start, *, accuracy: float, confidence: float) -> Any:
+        r"""Return the state at the start of a query.
+
+        Parameters
+        ----------
+        problem : LevelProblem
+            The level problem, of R runs.
+        start : Start
+            Primal point, duals and data position.
+        accuracy : float
+            The oracle error :math:`\epsilon_A` that is wanted; an oracle of a fixed number of steps may ignore it.
+        confidence : float
+            The probability :math:`1 - \delta` with which it is wanted.
+        """
+
+    @abstractmethod
+    def advance(self, state: Any) -> Any:
+        """Return the state after a bounded piece of work (some tens of milliseconds)."""
+
+    @abstractmethod
+    def finished(self, state: Any) -> bool:
+        """Whether the query is complete."""
+
+    @abstractmethod
+    def estimate(self, state: Any) -> Estimate:
+        """Return the estimate at this state; valid at any time after the first advance."""
+
+    def query(self, problem: LevelProblem, start: Start, *, accuracy: float = 0.0, confidence: float = 0.9) -> Estimate:
+        """Solve a level problem from begin to end; see :meth:`begin` for the parameters."""
+        state = self.begin(problem, start, accuracy=accuracy, confidence=confidence)
+        while not self.finished(state):
+            state = self.advance(state)
+        return self.estimate(state)

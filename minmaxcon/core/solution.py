@@ -1,0 +1,151 @@
+"""What a solve gives back: status, certificate, trace and solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Certificate", "Solution", "Status"]
+
+
+class Status(Enum):
+    """How a solve ended. The value is the sentence a user reads; ``str(status)`` is the short name."""
+
+    SOLVED = "A feasible point was found and proved optimal within the tolerance."
+    BUDGET = (
+        "A feasible point was found, but the budget ended before it was proved optimal within the tolerance; give more "
+        "levels, steps or time, or accept the certificate's gap."
+    )
+    INFEASIBLE = (
+        "No point satisfies the constraints: the least violation is bounded below by a positive number; loosen the "
+        "bounds. The point returned violates them least."
+    )
+    NOT_STRICTLY_FEASIBLE = (
+        "No point was found that satisfies the constraints with room to spare, which level-set methods need; loosen the "
+        "bounds slightly or give more steps. The point returned violates them least."
+    )
+    DIVERGED = "A value stopped being finite; the last good point is returned. Scale the data or take smaller steps."
+    INTERRUPTED = "The solve was interrupted; the best feasible point so far is returned where there is one."
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    r"""Bounds on the optimal value: :math:`\text{lower} \le f^* \le \text{upper}`.
+
+    Attributes
+    ----------
+    kind : str
+        ``"exact on the data"`` (finite data, each bound evaluated on all of it), ``"with confidence"`` (streams), or
+        ``"none"`` where no feasible point is known.
+    upper : float
+        The exact objective of the feasible point that is returned; infinite where there is none.
+    lower : float
+        The largest lower bound found; minus infinity where there is none.
+    confidence : float
+        1 for bounds that are exact on the data, else :math:`1 - \delta`.
+    """
+
+    kind: str
+    upper: float
+    lower: float
+    confidence: float
+
+    @property
+    def gap(self) -> float:
+        """``upper - lower``."""
+        return self.upper - self.lower
+
+    def __str__(self) -> str:
+        return f"{self.lower:.6g} <= f* <= {self.upper:.6g} ({self.kind})"
+
+
+@dataclass(frozen=True)
+class Solution:
+    r"""The result of a solve; of R runs at once when the problem's bounds are vectors.
+
+    Attributes
+    ----------
+    x : ndarray (d,) or (R, d)
+        The best feasible point found; where none was, the least infeasible one.
+    objective : float or ndarray (R,)
+        :math:`f_0(x)`: exact on finite data, an estimate on streams.
+    constraints : ndarray (m,) or (R, m)
+        :math:`f_i(x) - b_i`; at most 0 where feasible.
+    status : Status or tuple of Status
+        How each run ended.
+    certificate : Certificate or tuple of Certificate
+        Bounds on each run's optimal value.
+    reason : str or tuple of str
+        The evidence behind the status, one sentence.
+    trace : mapping
+        Columns of equal length, one row a run and level (or outer iteration): see :meth:`records`.
+    steps : int
+        Oracle steps taken by the solve.
+    samples : int
+        Samples drawn.
+    seconds : float
+        Wall-clock time.
+    settings : mapping
+        Names and values of what was asked for.
+    """
+
+    x: Any
+    objective: Any
+    constraints: Any
+    status: Any
+    certificate: Any
+    reason: Any
+    trace: Mapping[str, Any]
+    steps: int
+    samples: int
+    seconds: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> int | None:
+        """Number R of runs, or None for a single one."""
+        return None if np.ndim(self.x) == 1 else int(np.shape(self.x)[0])
+
+    @property
+    def feasible(self) -> Any:
+        """Whether every constraint holds at x: a bool, or an array (R,) of them."""
+        largest = np.max(self.constraints, axis=-1, initial=-np.inf)
+        return bool(largest <= 0) if self.runs is None else largest <= 0
+
+    def __getitem__(self, run: int) -> Solution:
+        """Return the solution of one run of several."""
+        if self.runs is None:
+            raise TypeError("this solution holds a single run; use it as it is")
+        chosen = range(self.runs)[run]
+        mine = np.asarray(self.trace["run"]) == chosen if "run" in self.trace else slice(None)
+        return Solution(
+            x=self.x[chosen],
+            objective=float(self.objective[chosen]),
+            constraints=self.constraints[chosen],
+            status=self.status[chosen],
+            certificate=self.certificate[chosen],
+            reason=self.reason[chosen],
+            trace={name: np.asarray(column)[mine] for name, column in self.trace.items()},
+            steps=self.steps,
+            samples=self.samples,
+            seconds=self.seconds,
+            settings=self.settings,
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the trace as rows."""
+        names: Sequence[str] = list(self.trace)
+        return [dict(zip(names, row, strict=True)) for row in zip(*self.trace.values(), strict=True)]
+
+    def __str__(self) -> str:
+        if self.runs is not None:
+            return "\n".join(str(self[j]) for j in range(self.runs))
+        worst = float(np.max(self.constraints, initial=-np.inf))
+        return f"{self.status}: objective {self.objective:.6g}, largest f_i - b_i {worst:.3g}, {self.certificate}"

@@ -1,0 +1,99 @@
+"""Where samples come from: the interface that a problem needs of its data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array
+from minmaxcon.errors import Unsupported
+
+__all__ = ["Batch", "Position", "Source"]
+
+Batch = Mapping[str, Array]
+"""Named arrays; samples lie along the first axis of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a run has read a source; a solve that starts from it draws the same samples again.
+
+    Attributes
+    ----------
+    generator : mapping
+        State of the NumPy bit generator that draws indices.
+    samples : int
+        Samples drawn so far.
+    memory : object
+        What a stream has to remember of the samples it has delivered (counts of groups, say); immutable.
+    """
+
+    generator: Mapping[str, Any] = field(repr=False)
+    samples: int = 0
+    memory: Any = None
+
+    @classmethod
+    def start(cls, rng: np.random.Generator) -> Position:
+        """Return the first position of a run whose draws come from ``rng``; ``rng`` itself is not advanced."""
+        return cls(rng.bit_generator.state, 0)
+
+    def rng(self) -> np.random.Generator:
+        """Return a NumPy generator in this position's state."""
+        bits: Any = getattr(np.random, self.generator["bit_generator"])()
+        bits.state = self.generator
+        return np.random.Generator(bits)
+
+
+class Source(ABC):
+    """A source of independent samples of z.
+
+    Attributes
+    ----------
+    size : int or None
+        Number of samples of a finite data set; None for a stream.
+    like : array
+        An array of the engine, precision and device that the samples have; solvers create their own like it.
+    """
+
+    size: int | None = None
+    like: Array
+
+    @abstractmethod
+    def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
+        """Draw the batches of several steps at once.
+
+        Parameters
+        ----------
+        position : Position
+            Where to begin.
+        steps : int
+            Number of batches; a stream that ends gives fewer.
+        batch_size : int
+            Samples in each.
+
+        Returns
+        -------
+        batches : iterator of mapping
+            The batches, made one by one.
+        position : Position
+            Where the next draw begins. The samples do not depend on how steps are split among calls.
+        """
+
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
+        """Pass once over finite data: the share of the data in each piece, and the piece.
+
+        Parameters
+        ----------
+        rows : int, optional
+            Largest number of rows of a piece; a size that keeps memory bounded by default.
+
+        Raises
+        ------
+        Unsupported
+            If the source is a stream.
+        """
+        raise Unsupported(f"{type(self).__name__} is a stream: exact values need finite data.")

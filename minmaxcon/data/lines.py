@@ -1,0 +1,107 @@
+"""Lines of a text file, compressed or not, within a fixed memory: what every reader of user files starts from.
+
+A file is data from anywhere, so each line is read up to a limit and no further: a line of 200 MB, or a small
+compressed file that unpacks to one, is refused after the first megabyte.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from minmaxcon.errors import DataError
+
+__all__ = ["MAX_LINE", "bounded_lines", "existing_file", "place", "shown"]
+
+MAX_LINE = 2**20
+"""Longest line that is read, in bytes."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def shown(value: object, width: int = 60) -> str:
+    """Return a value as it can stand in a message of one line: ``repr``, cut to ``width`` characters."""
+    text = repr(value)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def place(row: int, line: int | None) -> str:
+    """Return "row 7 (line 8)": the data row counted from 1 and, where known, the line of the file."""
+    return f"row {row}" if line is None else f"row {row} (line {line})"
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the path of a regular file.
+
+    Raises
+    ------
+    DataError
+        Nothing is there, or it is a directory or a device.
+    """
+    file = Path(path)
+    try:
+        found, regular = file.exists(), file.is_file()
+    except (OSError, ValueError) as failure:
+        raise DataError(shown(str(path)), f"this path cannot be used ({_cause(failure)}); check it.") from failure
+    if not found:
+        raise DataError(str(path), "no such file; check the path.")
+    if not regular:
+        raise DataError(str(path), "is not a regular file; give the path of one data file.")
+    return file
+
+
+def _cause(failure: Exception) -> str:
+    """Return what the system said, on one line."""
+    text = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+    return " ".join(text.split())
+
+
+def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
+    r"""Yield the number, from 1, and the bytes of each line, its end included; gzip is recognised by its content.
+
+    Parameters
+    ----------
+    path : path
+        A text file, plain or gzip.
+    max_bytes : int
+        Longest line that is read; memory stays below a small multiple of it.
+
+    Yields
+    ------
+    number : int
+        Line number, from 1.
+    line : bytes
+        The line with its end.
+
+    Raises
+    ------
+    DataError
+        No such file, a line longer than ``max_bytes``, a NUL byte, or damaged compressed data; the line is named.
+    """
+    file = existing_file(path)
+    number = 0
+    try:
+        with file.open("rb") as raw:
+            compressed = raw.read(2) == _GZIP_MAGIC
+            raw.seek(0)
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if compressed else raw
+            while line := stream.readline(max_bytes + 1):
+                number += 1
+                if len(line) > max_bytes:
+                    raise DataError(
+                        str(path), f"line {number} is longer than {max_bytes:,} bytes; this is not a table of numbers."
+                    )
+                if b"\0" in line:
+                    raise DataError(
+                        str(path), f"line {number} contains a NUL byte; this is a binary file, export it as text."
+                    )
+                yield number, line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as failure:
+        raise DataError(
+            str(path), f"the compressed data are damaged after line {number} ({_cause(failure)}); copy the file again."
+        ) from failure
+    except OSError as failure:
+        raise DataError(str(path), f"cannot be read ({_cause(failure)}); check the file.") from failure

@@ -1,0 +1,209 @@
+"""Seeded splits of rows, and the standardisation that is learned from the training part alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minmaxcon.errors import InvalidInput
+
+__all__ = ["Standardizer", "split_indices", "stratified_split_indices"]
+
+Indices = NDArray[np.int64]
+
+
+def _cumulative(fractions: Sequence[float]) -> NDArray[np.float64]:
+    shares = np.asarray(fractions, dtype=np.float64)
+    if shares.ndim != 1 or not shares.size or not (shares > 0).all() or abs(float(shares.sum()) - 1.0) > 1e-9:
+        raise InvalidInput("fractions", tuple(fractions), "must be positive and sum to 1, such as (0.7, 0.3).")
+    return np.cumsum(shares)[:-1]
+
+
+def split_indices(n: int, fractions: Sequence[float], seed: int) -> tuple[Indices, ...]:
+    r"""Return a random partition of the row indices 0..n-1.
+
+    With the permutation p of ``default_rng(seed)`` and cumulative fractions :math:`c_k`, part k is
+    :math:`p[\lfloor c_{k-1} n \rfloor : \lfloor c_k n \rfloor]`, in the order of p.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    fractions : sequence of float
+        Positive, summing to 1.
+    seed : int
+        Seed of the permutation.
+
+    Returns
+    -------
+    tuple of arrays
+        One index array per fraction.
+
+    Raises
+    ------
+    InvalidInput
+        Fractions that are not positive or do not sum to 1, or so few rows that a part would be empty.
+
+    Examples
+    --------
+    >>> [len(part) for part in split_indices(10, (0.6, 0.2, 0.2), seed=0)]
+    [6, 2, 2]
+    """
+    # A cut such as 0.7 * 10 = 6.999... is the whole number it stands for.
+    cuts = np.floor(_cumulative(fractions) * n + 1e-9).astype(np.int64)
+    parts = tuple(np.split(np.random.default_rng(seed).permutation(n), cuts))
+    if not all(map(len, parts)):
+        raise InvalidInput(
+            "n", n, f"so few rows leave a part empty for the fractions {tuple(fractions)}; use more rows."
+        )
+    return parts
+
+
+def stratified_split_indices(
+    strata: Sequence[Any] | NDArray[Any], fractions: Sequence[float], seed: int
+) -> tuple[Indices, ...]:
+    """Return a random partition of the rows in which every part holds its fraction of every stratum.
+
+    Each stratum is permuted and cut on its own, by largest remainders; where it has a row for every part, each part
+    gets at least one.
+
+    Parameters
+    ----------
+    strata : array (n,) or (n, k)
+        Stratum of each row; with k columns, their combinations.
+    fractions : sequence of float
+        Positive, summing to 1.
+    seed : int
+        Seed of the permutation.
+
+    Returns
+    -------
+    tuple of arrays
+        One increasing index array per fraction.
+
+    Raises
+    ------
+    InvalidInput
+        Fractions that are not positive or do not sum to 1.
+    """
+    _cumulative(fractions)
+    _, stratum = np.unique(np.asarray(strata), axis=0, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(stratum.size)
+    parts: list[list[Indices]] = [[] for _ in fractions]
+    for value in range(int(stratum.max(initial=-1)) + 1):
+        members = order[stratum.ravel()[order] == value]
+        for part, chosen in zip(parts, np.split(members, np.cumsum(_sizes(members.size, fractions))[:-1]), strict=True):
+            part.append(chosen)
+    return tuple(np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *part])) for part in parts)
+
+
+def _sizes(n: int, fractions: Sequence[float]) -> NDArray[np.int64]:
+    """Cut n into whole parts by largest remainders, none empty if n allows it."""
+    exact = np.asarray(fractions) * n
+    sizes = np.floor(exact + 1e-9).astype(np.int64)
+    sizes[np.argsort(sizes - exact, kind="stable")[: n - int(sizes.sum())]] += 1
+    while n >= len(sizes) and not sizes.all():
+        sizes[np.argmin(sizes)] += 1
+        sizes[np.argmax(sizes)] -= 1
+    return sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standardizer:
+    r"""Centre and scale each feature: :math:`x \mapsto (x - \mu) / s`.
+
+    Attributes
+    ----------
+    mean : array (d,)
+        :math:`\mu`; zeros for sparse features, which keep their zeros.
+    scale : array (d,)
+        :math:`s > 0`, the population standard deviation; 1 for a constant feature.
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, features: Any) -> Standardizer:
+        """Learn mean and scale from the training features.
+
+        Parameters
+        ----------
+        features : array (n, d) or scipy.sparse CSR
+            The training rows.
+
+        Raises
+        ------
+        InvalidInput
+            No rows, or a feature so large that its variance is not a finite number.
+        """
+        n = features.shape[0]
+        if not n:
+            raise InvalidInput("features", f"shape {features.shape}", "there are no rows to standardise by.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            if hasattr(features, "tocsc"):
+                mean = np.zeros(features.shape[1])
+                scale = _sparse_deviation(features.tocsc(), n)
+            else:
+                constant = np.ptp(features, axis=0) == 0
+                mean = np.where(constant, features[0], np.mean(features, axis=0, dtype=np.float64))
+                scale = np.where(constant, 1.0, np.std(features, axis=0, dtype=np.float64, mean=mean[None, :]))
+        scale = np.where(scale == 0, 1.0, scale)
+        if not (np.isfinite(mean) & np.isfinite(scale)).all():
+            column = int(np.argmin(np.isfinite(mean) & np.isfinite(scale)))
+            raise InvalidInput(
+                "features", f"column {column + 1}", "is too large or not finite; rescale or correct it first."
+            )
+        return cls(mean, scale)
+
+    def transform(self, features: Any) -> Any:
+        """Return standardised features, of the kind and shape (n, d) that came in.
+
+        Raises
+        ------
+        InvalidInput
+            The number of features differs from that of the training rows.
+        """
+        if features.shape[1] != len(self.scale):
+            raise InvalidInput("features", f"shape {features.shape}", f"must have {len(self.scale)} columns.")
+        if hasattr(features, "tocsr"):
+            if self.mean.any():
+                raise InvalidInput("features", "sparse", "these were dense in training; use features.toarray().")
+            return features.multiply(1.0 / self.scale).tocsr()
+        return (features - self.mean) / self.scale
+
+    def fold(self, weight: Any) -> tuple[Any, Any]:
+        r"""Return weight and offset that score raw features as ``weight`` scores standardised ones.
+
+        :math:`\langle w, (x - \mu)/s \rangle = \langle w/s, x \rangle - \langle w/s, \mu \rangle`; the offset moves
+        every score alike, so no AUC depends on it.
+
+        Parameters
+        ----------
+        weight : array (d,) or (R, d)
+            In standardised units.
+
+        Returns
+        -------
+        weight : array (d,) or (R, d)
+            In raw units.
+        offset : float or array (R,)
+            To be added to every score.
+        """
+        raw = np.asarray(weight) / self.scale
+        return raw, -(raw @ self.mean)
+
+
+def _sparse_deviation(columns: Any, n: int) -> NDArray[np.float64]:
+    """Return the population standard deviation of each column of a CSC matrix, in two passes, zeros included."""
+    mean = np.asarray(columns.sum(axis=0)).ravel() / n
+    stored = np.diff(columns.indptr)
+    centred = columns.data - np.repeat(mean, stored)
+    squares = np.bincount(np.repeat(np.arange(stored.size), stored), weights=centred**2, minlength=stored.size)
+    deviation: NDArray[np.float64] = np.sqrt((squares + (n - stored) * mean**2) / n)
+    # A column that is one value throughout has rounding for its deviation.
+    return np.where(deviation <= 1e-12 * np.abs(mean), 0.0, deviation)

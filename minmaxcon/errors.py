@@ -1,0 +1,114 @@
+"""The one tree of errors.
+
+Every message is a single line that names the argument, its value and the remedy, so that the command line can print
+it as it stands and exit with status 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "DataError",
+    "InvalidInput",
+    "MinMaxConError",
+    "MissingDependency",
+    "UnknownName",
+    "Unsupported",
+]
+
+
+class MinMaxConError(Exception):
+    """Base of every error that minmaxcon raises on purpose."""
+
+
+class InvalidInput(MinMaxConError, ValueError):
+    """An argument has a value that cannot be used.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument, as the caller wrote it.
+    value : object
+        Its value; shown with ``repr`` and cut to 80 characters.
+    remedy : str
+        What is wrong and what to do about it, one sentence.
+    """
+
+    def __init__(self, argument: str, value: object, remedy: str) -> None:
+        self.argument, self.value, self.remedy = argument, value, remedy
+        shown = " ".join(repr(value).split())
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        super().__init__(f"{argument}={shown}: {remedy}")
+
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[object, ...]]:
+        return type(self), (self.argument, self.value, self.remedy)
+
+
+class UnknownName(InvalidInput):
+    """A name is not among those registered; the message lists them and suggests the nearest.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument.
+    value : str
+        The name that was asked for.
+    known : iterable of str
+        The names that exist.
+    """
+
+    def __init__(self, argument: str, value: str, known: Iterable[str]) -> None:
+        self.known = tuple(known)
+        near = difflib.get_close_matches(str(value), self.known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        listed = ", ".join(self.known) or "none"
+        super().__init__(argument, value, f"unknown name; {hint}Known: {listed}.")
+
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[object, ...]]:
+        return type(self), (self.argument, self.value, self.known)
+
+
+class DataError(MinMaxConError, ValueError):
+    """A data set cannot be used as it is.
+
+    Parameters
+    ----------
+    source : str
+        The file or the data set's name.
+    problem : str
+        What is wrong, where known with row and column, and the remedy: one sentence.
+    """
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source, self.problem = source, problem
+        super().__init__(f"{source}: {problem}")
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
+        return type(self), (self.source, self.problem)
+
+
+class Unsupported(MinMaxConError, TypeError):
+    """Two parts that cannot work together were combined; the message names both and the remedy."""
+
+
+class MissingDependency(MinMaxConError, ImportError):
+    """An optional package is needed and is not installed.
+
+    Parameters
+    ----------
+    package : str
+        The package that is missing.
+    extra : str
+        The extra of minmaxcon that brings it.
+    purpose : str
+        What it is needed for.
+    """
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra, self.purpose = package, extra, purpose
+        super().__init__(f"{package} is needed for {purpose}; install it with: pip install 'minmaxcon[{extra}]'")
+
+    def __reduce__(self) -> tuple[type[MissingDependency], tuple[str, str, str]]:
+        return type(self), (self.package, self.extra, self.purpose)

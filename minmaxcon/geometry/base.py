@@ -1,0 +1,167 @@
+"""What a geometry is: a distance generator on a convex compact set, and everything derived from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace
+
+__all__ = ["DistanceGenerator", "EuclideanGenerator"]
+
+
+class DistanceGenerator(ABC):
+    r"""A distance generator :math:`\omega`, 1-strongly convex on a convex compact set :math:`X \subset R^d`.
+
+    A new geometry implements ``value``, ``gradient``, ``prox``, ``linear_minimum``, ``center``, ``squared_diameter``,
+    ``norm``, ``dual_norm``, ``contains`` and the cvxpy form that checks it; the divergence is derived. Points are
+    arrays whose last axis has length ``dimension``; axes before it count runs.
+
+    Attributes
+    ----------
+    dimension : int
+        Length d of a point.
+    euclidean : bool
+        Whether this is a :class:`EuclideanGenerator`: :math:`\omega(u) = \frac12 |u - c|_2^2` for some c, so that a
+        prox is a gradient step and a projection.
+    """
+
+    dimension: int
+    euclidean: bool = False
+
+    @property
+    @abstractmethod
+    def center(self) -> Any:
+        r"""The minimiser of :math:`\omega` on X, a NumPy array of shape (d,)."""
+
+    @property
+    @abstractmethod
+    def squared_diameter(self) -> float:
+        r""":math:`D^2 = \max_X \omega - \min_X \omega`, exactly."""
+
+    @abstractmethod
+    def value(self, u: Array) -> Array:
+        r""":math:`\omega(u)`, shape (...,) for u of shape (..., d)."""
+
+    @abstractmethod
+    def gradient(self, u: Array) -> Array:
+        r""":math:`\nabla\omega(u)`, shape (..., d)."""
+
+    @abstractmethod
+    def prox(
+        self, anchor: Array, gradient: Array, step: Array, *, center: Array | None = None, weight: Array = 0.0
+    ) -> Array:
+        r"""Minimise :math:`\langle g, u\rangle + V(u, u')/\eta + \hat\rho V(u, \tilde u)` over X.
+
+        Parameters
+        ----------
+        anchor : array (..., d)
+            The point :math:`u'` in X.
+        gradient : array (..., d)
+            The linear term g.
+        step : float or array (..., 1)
+            The step size :math:`\eta > 0`.
+        center : array (..., d), optional
+            The centre :math:`\tilde u` of the proximal penalty; it and ``weight`` bring no runs of their own.
+        weight : float or array (..., 1)
+            The weight :math:`\hat\rho \ge 0` of the proximal penalty; needs ``center`` when positive.
+
+        Returns
+        -------
+        array (..., d)
+            The minimiser, a new array: no argument is changed, and none is checked (this is called at every step).
+
+        Notes
+        -----
+        For a Euclidean geometry the penalty is the quadratic of IQRC, :math:`\frac{\hat\rho}2|u - \tilde u|_2^2`.
+        """
+
+    @abstractmethod
+    def linear_minimum(self, g: Array) -> tuple[Array, Array]:
+        r"""Minimise :math:`\langle g, u\rangle` over X: the value, shape (...,), and a minimiser, shape (..., d)."""
+
+    @abstractmethod
+    def norm(self, u: Array) -> Array:
+        r"""Return the norm for which :math:`\omega` is 1-strongly convex, shape (...,)."""
+
+    @abstractmethod
+    def dual_norm(self, g: Array) -> Array:
+        """Return the dual norm, shape (...,)."""
+
+    @abstractmethod
+    def contains(self, u: Array, tolerance: float = 1e-9) -> Array:
+        """Whether u lies in X up to ``tolerance`` in each defining inequality: booleans of shape (...,)."""
+
+    @abstractmethod
+    def sample(self, rng: Any, count: int) -> Any:
+        """Draw ``count`` points of X from a NumPy generator, shape (count, d); boundary points are included often."""
+
+    @abstractmethod
+    def cvxpy_value(self, cp: Any, u: Any) -> Any:
+        r"""Return the cvxpy expression of :math:`\omega(u)`; ``cp`` is the module: geometry never imports it."""
+
+    @abstractmethod
+    def cvxpy_constraints(self, cp: Any, u: Any) -> list[Any]:
+        """Return the cvxpy constraints that say u lies in X."""
+
+    def divergence(self, u: Array, v: Array) -> Array:
+        r"""Bregman divergence :math:`V(u, v) = \omega(u) - \omega(v) - \langle\nabla\omega(v), u - v\rangle`."""
+        xp = namespace(u)
+        return self.value(u) - self.value(v) - xp.dot(self.gradient(v), u - v)
+
+
+class EuclideanGenerator(DistanceGenerator):
+    r"""Base of the Euclidean geometries, :math:`\omega(u) = \frac12|u - c|_2^2`: only the set differs.
+
+    A subclass gives ``project`` (in place where it can), ``center`` and the set's other properties.
+    """
+
+    euclidean = True
+
+    def _offset(self, u: Array) -> Array:
+        # A copy of the centre, which is read-only: torch warns about sharing memory that it may not write.
+        return u - namespace(u).asarray(np.array(self.center), u)
+
+    @abstractmethod
+    def project(self, u: Array) -> Array:
+        """Return the Euclidean projection of u onto the set, shape (..., d). May overwrite ``u`` and return it."""
+
+    def value(self, u: Array) -> Array:
+        """See :meth:`DistanceGenerator.value`."""
+        offset = self._offset(u)
+        return 0.5 * namespace(u).dot(offset, offset)
+
+    def gradient(self, u: Array) -> Array:
+        """See :meth:`DistanceGenerator.gradient`."""
+        return self._offset(u)
+
+    def divergence(self, u: Array, v: Array) -> Array:
+        r"""Half the squared distance, :math:`\frac12|u - v|_2^2`, without cancellation."""
+        offset = u - v
+        return 0.5 * namespace(u).dot(offset, offset)
+
+    def prox(
+        self, anchor: Array, gradient: Array, step: Array, *, center: Array | None = None, weight: Array = 0.0
+    ) -> Array:
+        r"""Gradient step and projection: :math:`\Pi((u' - \eta g + \eta\hat\rho\tilde u) / (1 + \eta\hat\rho))`."""
+        moved = anchor - step * gradient
+        if center is not None:
+            scale = step * weight
+            moved += scale * center  # in place: a new array costs more than its arithmetic once runs are many
+            moved /= 1.0 + scale
+        return self.project(moved)
+
+    def norm(self, u: Array) -> Array:
+        """Return the Euclidean norm."""
+        xp = namespace(u)
+        return xp.sqrt(xp.dot(u, u))
+
+    def dual_norm(self, g: Array) -> Array:
+        """Return the Euclidean norm."""
+        return self.norm(g)
+
+    def cvxpy_value(self, cp: Any, u: Any) -> Any:
+        """See :meth:`DistanceGenerator.cvxpy_value`."""
+        return 0.5 * cp.sum_squares(u - self.center)

@@ -1,0 +1,66 @@
+"""What a scoring model is to the optimisation: one flat parameter vector, scores, and their pullback."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from minmaxcon.arrays import Array
+
+__all__ = ["Model"]
+
+
+class Model(ABC):
+    """A scoring model :math:`h_w` with flat parameters w.
+
+    Attributes
+    ----------
+    dimension : int
+        Length of w.
+    weak_convexity : float
+        0 where scores are linear in w; infinite where no modulus is known.
+    """
+
+    dimension: int
+    weak_convexity: float = 0.0
+
+    @abstractmethod
+    def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Score a batch.
+
+        Parameters
+        ----------
+        w : array (..., d)
+            Parameters, one vector per run.
+        features : array (B, p)
+            The batch.
+
+        Returns
+        -------
+        scores : array (..., B)
+            :math:`h_w`.
+        pullback : callable
+            Gives, from the gradient in the scores (..., B), the gradient in w (..., d).
+        """
+
+    @abstractmethod
+    def start(self, seed: int) -> Any:
+        """Return parameters for which the scores are constant, from which training can start: an ndarray (d,)."""
+
+    @abstractmethod
+    def score_bound(self, radius: float, means: Any) -> Any:
+        r"""Bound :math:`|\langle m, h_w\rangle|` over :math:`|w| \le \text{radius}` for each mean vector m.
+
+        Parameters
+        ----------
+        radius : float
+            Radius of the ball of parameters.
+        means : ndarray (g, p)
+            Mean features of each group, or differences of them.
+
+        Returns
+        -------
+        ndarray (g,)
+            Upper bounds on the absolute mean score (or difference of mean scores).
+        """

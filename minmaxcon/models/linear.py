@@ -1,0 +1,38 @@
+"""The linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array
+from minmaxcon.models.base import Model
+
+__all__ = ["Linear"]
+
+
+class Linear(Model):
+    r"""Scores :math:`h_w(\xi) = \langle w, \xi\rangle`; no intercept, since AUC does not see one.
+
+    Parameters
+    ----------
+    features : int
+        Number of features, which is the length of w.
+    """
+
+    def __init__(self, features: int) -> None:
+        self.dimension = int(features)
+
+    def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """See :meth:`Model.evaluate`: two matrix products, which bound the time of a step from below."""
+        return w @ features.T, lambda slope: slope @ features
+
+    def start(self, seed: int) -> Any:
+        """Zero, for which every score is zero."""
+        return np.zeros(self.dimension)
+
+    def score_bound(self, radius: float, means: Any) -> Any:
+        r"""Exactly :math:`\text{radius}\cdot|m|_2`."""
+        return radius * np.linalg.norm(means, axis=-1)

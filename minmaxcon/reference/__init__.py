@@ -1,0 +1,26 @@
+"""Reference solutions by cvxpy and Clarabel: the prox of any generator, and exact solutions of whole problems.
+
+They are slow and need the extra ``reference``; solvers never call them. This package alone imports cvxpy, on first use.
+"""
+
+from minmaxcon.reference.exact import ExactSolution, level_value, solve_exact
+from minmaxcon.reference.prox import (
+    dual_prox_objective,
+    prox_objective,
+    reference_dual_prox,
+    reference_linear_minimum,
+    reference_prox,
+    reference_support,
+)
+
+__all__ = [
+    "ExactSolution",
+    "dual_prox_objective",
+    "level_value",
+    "prox_objective",
+    "reference_dual_prox",
+    "reference_linear_minimum",
+    "reference_prox",
+    "reference_support",
+    "solve_exact",
+]

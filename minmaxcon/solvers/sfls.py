@@ -1,0 +1,226 @@
+"""The stochastic feasible level-set method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.core import Estimate, LevelProblem, MinMaxProblem, Oracle, Outcome, Solver, Start, Status
+from minmaxcon.core.lower import lower_bound
+from minmaxcon.errors import InvalidInput
+from minmaxcon.geometry import DualPoint
+from minmaxcon.solvers.repair import pull_back
+from minmaxcon.solvers.smd import SMD
+
+__all__ = ["SFLS", "SFLSState"]
+
+
+@dataclass(frozen=True, slots=True)
+class SFLSState:
+    """Where a solve stands.
+
+    Attributes
+    ----------
+    problem : MinMaxProblem
+        The problem.
+    level : ndarray (R,)
+        The level r of each run; infinite while a run is still looking for a strictly feasible point.
+    anchor : array (R, d)
+        A strictly feasible point of each run, where one is known: the point whose objective was the first level.
+    first : ndarray (R,)
+        The first level :math:`r_0`.
+    x, objective, constraints : arrays (R, d), (R,), (R, m)
+        The best point so far and its values.
+    lower : ndarray (R,)
+        Lower bounds on the optimal values.
+    opening : ndarray (R,)
+        The first bound :math:`U(r_0)`, against which progress is measured on streams.
+    status : tuple of (Status or None)
+        None while a run goes on.
+    reason : tuple of str
+        Evidence.
+    next : Start
+        Where the next query starts, for all R runs.
+    rounds : int
+        Queries begun.
+    active : ndarray of int
+        The runs of the current query.
+    query : object or None
+        The oracle's state.
+    trace : tuple of mapping
+        Rows so far.
+    steps, samples : int
+        Cost so far, without the current query.
+    """
+
+    problem: MinMaxProblem
+    level: Any
+    anchor: Array
+    first: Any
+    x: Array
+    objective: Any
+    constraints: Any
+    lower: Any
+    opening: Any
+    status: tuple[Status | None, ...]
+    reason: tuple[str, ...]
+    next: Start
+    rounds: int
+    active: Any
+    query: Any
+    trace: tuple[Mapping[str, Any], ...]
+    steps: int
+    samples: int
+
+
+class SFLS(Solver):
+    r"""Stochastic feasible level-set method: root finding on :math:`H(r)` from above, so that iterates stay feasible.
+
+    The first level :math:`r_0` is the objective at a strictly feasible point: the problem's start, or a point that the
+    oracle finds by minimising the violation. Then
+
+    .. math:: r \leftarrow r + U(r)/(2\theta), \qquad \delta_k = \delta/2^{k+1}.
+
+    On finite data every estimate is evaluated exactly at the end of its level: U becomes the exact
+    :math:`P(r, \bar x)`, a point counts as feasible only on that, an infeasible estimate is pulled back towards the
+    strictly feasible point, and the averaged duals give the certificate's lower bound :math:`r + D(r)/\bar y_0`. A run
+    is solved when upper and lower bound agree within the tolerance. On streams the oracle's U is used, as in the paper.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Solves level problems; SMD by default.
+    tolerance : float
+        :math:`\epsilon`: relative optimality :math:`(f_0(x) - f^*)/(r_0 - f^*)` that is asked for.
+    levels : int
+        Largest number of levels.
+    theta : float
+        :math:`\theta > 1/2`.
+    delta : float
+        Probability with which the guarantees may fail on streams.
+    oracle_error : float
+        :math:`\epsilon_A`, handed to oracles that can aim at an accuracy.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is out of range.
+
+    References
+    ----------
+    Lin, Nadarajah, Soheili and Yang (2020); Yao, Lin and Yang (2023), algorithm 1, with the errata.
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle | None = None,
+        tolerance: float = 0.005,
+        levels: int = 30,
+        theta: float = 0.6,
+        delta: float = 0.1,
+        oracle_error: float = 0.0,
+    ) -> None:
+        self.oracle = SMD() if oracle is None else oracle
+        if not isinstance(self.oracle, Oracle):
+            raise InvalidInput("oracle", oracle, "must be an Oracle such as SMD().")
+        for name, value, low, high in (
+            ("tolerance", tolerance, 0.0, 1.0),
+            ("theta", theta, 0.5, np.inf),
+            ("delta", delta, 0.0, 1.0),
+        ):
+            if not low < value < high:
+                raise InvalidInput(name, value, f"must lie between {low:g} and {high:g}.")
+        if isinstance(levels, bool) or int(levels) != levels or levels < 1:
+            raise InvalidInput("levels", levels, "must be a whole number of at least 1.")
+        if not (np.isfinite(oracle_error) and oracle_error >= 0):
+            raise InvalidInput("oracle_error", oracle_error, "must be finite and at least 0.")
+        self.tolerance, self.levels, self.theta = float(tolerance), int(levels), float(theta)
+        self.delta, self.oracle_error = float(delta), float(oracle_error)
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs where a setting of the oracle is a vector."""
+        return getattr(self.oracle, "runs", None)
+
+    def init(self, problem: MinMaxProblem, start: Start) -> SFLSState:
+        """See :meth:`Solver.init`; evaluates the start exactly on finite data."""
+        runs = int(start.x.shape[0])
+        x = start.x
+        if problem.data.size is None:
+            values = np.full((runs, 1 + len(problem.constraints)), np.inf)
+        else:
+            x = problem.family.refine(x, problem.data)
+            values = problem.at_level(np.zeros(runs)).values(x)
+        objective, constraints = values[:, 0], values[:, 1:] - problem.bounds(runs)
+        strict = constraints.max(axis=1) < 0
+        level = np.where(strict, objective, np.inf)
+        return SFLSState(
+            problem=problem,
+            level=level,
+            anchor=x,
+            first=level.copy(),
+            x=x,
+            objective=objective,
+            constraints=constraints,
+            lower=np.full(runs, -np.inf),
+            opening=np.full(runs, np.nan),
+            status=(None,) * runs,
+            reason=("the solve is going on.",) * runs,
+            next=replace(start, x=x),
+            rounds=0,
+            active=np.arange(0),
+            query=None,
+            trace=(),
+            steps=0,
+            samples=0,
+        )
+
+    def finished(self, state: SFLSState) -> bool:
+        """See :meth:`Solver.finished`."""
+        return all(status is not None for status in state.status)
+
+    def step(self, state: SFLSState) -> SFLSState:
+        """See :meth:`Solver.step`: one advance of the oracle; levels end when the oracle's query does."""
+        if state.query is None:
+            state = self._begin(state)
+        query = self.oracle.advance(state.query)
+        state = replace(state, query=query)
+        return self._end(state) if self.oracle.finished(query) else state
+
+    def outcome(self, state: SFLSState) -> Outcome:
+        """See :meth:`Solver.outcome`; a query that is under way counts for nothing yet."""
+        exact = state.problem.data.size is not None
+        steps, samples = state.steps, state.samples
+        if state.query is not None:
+            running = self.oracle.estimate(state.query)
+            steps, samples = steps + running.steps, samples + running.samples
+        return Outcome(
+            x=state.x,
+            objective=state.objective,
+            constraints=state.constraints,
+            lower=state.lower,
+            exact=exact,
+            confidence=1.0 if exact else 1.0 - self.delta,
+            status=tuple(Status.BUDGET if status is None else status for status in state.status),
+            reason=state.reason,
+            trace=state.trace,
+            steps=steps,
+            samples=samples,
+            next=state.next,
+        )
+
+    def _begin(self, state: SFLSState) -> SFLSState:
+        """Start a query: runs that lack a strictly feasible point come first, the others wait."""
+        waiting = np.array([status is None for status in state.status])
+        searching = waiting & np.isinf(state.level)
+        active = np.flatnonzero(searching if searching.any() else waiting)
+        problem, start = _level(state, active), _take(state.next, active)
+        if start.dual is not None and start.dual.weights.shape[-1] != problem.bounds.shape[1]:
+            start = replace(start, dual=None)
+        confidence = 1.0 - self.delta / 2.0 ** (state.rounds + 1)
+        query = self.oracle.begin(problem, start, accuracy=self.oracle_error, confidence=confidence)
+        return replace(state, query=query, active=active, rounds=state.rounds + 1)

@@ -1,0 +1,276 @@
+"""Stochastic mirror descent, the oracle for level problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
+from minmaxcon.errors import InvalidInput
+from minmaxcon.geometry import DualPoint, PerspectiveGenerator
+from minmaxcon.geometry.perspective import EntropyWeight
+from minmaxcon.solvers.steps import StepRule, step_rule
+
+__all__ = ["SMD", "SMDState"]
+
+
+@dataclass(frozen=True, slots=True)
+class SMDState:
+    """Where a query stands; everything that the next step needs.
+
+    Attributes
+    ----------
+    problem : LevelProblem
+        What is being solved.
+    dual : PerspectiveGenerator
+        The dual generator.
+    x : array (R, d)
+        The primal iterate.
+    y : DualPoint
+        The dual iterate.
+    memory : object
+        The step rule's memory.
+    sums : array (R, d + 2k + 2p + 1)
+        Weighted sums, in float64, of x, y, a, u, v and the proximal term.
+    weight : array (R, 1)
+        The sum of the weights.
+    position : Position
+        Where the data are read from next.
+    steps : int
+        Steps taken.
+    exhausted : bool
+        Whether a stream has ended.
+    failure : tuple of (str or None)
+        What stopped being finite, per run; such a run is frozen at its last good state.
+    """
+
+    problem: LevelProblem
+    dual: PerspectiveGenerator
+    x: Array
+    y: DualPoint
+    memory: Any
+    sums: Array
+    weight: Array
+    position: Position
+    steps: int
+    exhausted: bool
+    failure: tuple[str | None, ...]
+
+
+class SMD(Oracle):
+    r"""Stochastic mirror descent on the saddle form of a level problem.
+
+    Each step draws a batch and moves :math:`x` by a prox of the primal generator and :math:`(y, a)` by the closed-form
+    prox of the KL-plus-perspective generator. The estimate is the step-weighted average, with the upper bound
+
+    .. math::
+        U = \max_i\{\bar u_i + (g_i + \iota_{A_i})^*(\bar v_i)\} + \overline{d_x},
+
+    all averages with the same weights. U bounds the optimal value without noise, and in expectation for weights fixed
+    before the sample; it is no certificate for :math:`\bar x`, which SFLS therefore evaluates exactly on finite data.
+
+    Parameters
+    ----------
+    steps : int
+        Steps a query.
+    batch_size : int
+        Samples a step; 1 is allowed, as every sample's terms are unbiased.
+    step_rule : {"adaptive", "inverse_sqrt", "theory"} or StepRule
+        Step sizes; the default needs no tuning.
+    entropy_weight : float or {"free", "theorem", "paper"}
+        K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
+    mixing : float
+        Warm duals are mixed with this share of the uniform weights.
+    block : int
+        Steps between two looks at the clock; results do not depend on it.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is out of range.
+
+    References
+    ----------
+    Yao, Lin and Yang (2023), algorithm 2, with the errata of the documentation.
+    """
+
+    def __init__(
+        self,
+        steps: int = 4000,
+        batch_size: int = 100,
+        step_rule: str | StepRule = "adaptive",
+        entropy_weight: EntropyWeight = "free",
+        mixing: float = 0.05,
+        block: int = 100,
+    ) -> None:
+        for name, value in (("steps", steps), ("batch_size", batch_size), ("block", block)):
+            if isinstance(value, bool) or int(value) != value or value < 1:
+                raise InvalidInput(name, value, "must be a whole number of at least 1.")
+        if not 0 <= mixing <= 1:
+            raise InvalidInput("mixing", mixing, "must lie between 0 and 1.")
+        PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
+        self.steps, self.batch_size, self.block = int(steps), int(batch_size), int(block)
+        self.step_rule = _rule(step_rule)
+        self.entropy_weight, self.mixing = entropy_weight, float(mixing)
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs where a step size is a vector, else None."""
+        return self.step_rule.runs
+
+    def begin(self, problem: LevelProblem, start: Start, *, accuracy: float = 0.0, confidence: float = 0.9) -> SMDState:
+        """See :meth:`Oracle.begin`; the number of steps is fixed, so accuracy and confidence are not used."""
+        dual = problem.dual(self.entropy_weight)
+        x = start.x
+        xp = namespace(x)
+        y = dual.center(x) if start.dual is None else dual.warm(start.dual, self.mixing)
+        width = x.shape[-1] + 2 * dual.levels + 2 * dual.inner_dimension + 1
+
+        def probe() -> tuple[Array, Array]:
+            return self._probe(problem, dual, x, y, start.position)
+
+        memory = self.step_rule.start(problem, dual, x, probe)
+        sums = xp.double(xp.zeros((x.shape[0], width), x))
+        none: tuple[str | None, ...] = (None,) * problem.runs
+        return SMDState(problem, dual, x, y, memory, sums, sums[:, :1] + 0.0, start.position, 0, False, none)
+
+    def advance(self, state: SMDState) -> SMDState:
+        """See :meth:`Oracle.advance`: one block of steps."""
+        count = min(self.block, self.steps - state.steps)
+        batches, position = state.problem.data.draw(state.position, count, self.batch_size)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught below, and named
+            after = self._run(state, batches)
+            if after.steps < state.steps + count:
+                after = replace(after, exhausted=True)
+            if any(state.failure) or not bool(namespace(after.sums).isfinite(after.sums).all()):
+                after = self._freeze(state, after, count)
+        return replace(after, position=position)
+
+    def finished(self, state: SMDState) -> bool:
+        """See :meth:`Oracle.finished`."""
+        return state.steps >= self.steps or state.exhausted or all(f is not None for f in state.failure)
+
+    def estimate(self, state: SMDState) -> Estimate:
+        """See :meth:`Oracle.estimate`."""
+        xp = namespace(state.x)
+        d, k, p = state.x.shape[-1], state.dual.levels, state.dual.inner_dimension
+        started = state.weight > 0
+        mean = state.sums / xp.where(started, state.weight, state.weight + 1.0)
+        x, y, a, u, v = (mean[:, i:j] for i, j in _cuts((d, k, p, k, p)))
+        values = state.dual.support(u, v) + mean[:, -1:]
+        values = xp.where(started, values, values + float("inf"))
+        x = xp.where(started, x, xp.double(state.x))
+        like = state.x
+        return Estimate(
+            x=xp.asarray(x, like),
+            weights=xp.asarray(xp.where(started, y, xp.double(state.y.weights)), like),
+            scaled=xp.asarray(a, like),
+            upper=np.asarray(to_numpy(xp.max(values))),
+            values=np.asarray(to_numpy(values)),
+            samples=state.steps * self.batch_size,
+            steps=state.steps,
+            next=Start(state.x, state.y, state.position),
+            failure=state.failure,
+        )
+
+    def _run(self, state: SMDState, batches: Iterator[Batch]) -> SMDState:
+        problem, dual, proximal, primal = state.problem, state.dual, state.problem.proximal, state.problem.primal
+        x, y, memory, steps = state.x, state.y, state.memory, state.steps
+        xp = namespace(x)
+        bounds = xp.asarray(problem.bounds, x)
+        family, rule = problem.family, self.step_rule
+        sums, weight_sum = xp.copy(state.sums), xp.copy(state.weight)
+        center = None if proximal is None else xp.asarray(proximal.center, x)
+        pull = 0.0 if proximal is None else proximal.weight
+        extra = xp.zeros((x.shape[0], 1), x)
+        for batch in batches:
+            found = family.evaluate(x, batch)
+            u, v = found.F - bounds, found.G
+            scaled = dual.spread(y.weights) * y.inner
+            gradient = found.pullback(y.weights, scaled)
+            if proximal is not None:
+                extra = proximal.value(primal, x)[..., None]
+            eta, tau, weight, memory = rule.next(memory, x, gradient, u, v)
+            sums += weight * xp.concat((x, y.weights, scaled, u, v, extra))
+            weight_sum += weight
+            x = primal.prox(x, gradient, eta, center=center, weight=pull)
+            y = dual.prox(y, u, v, tau)
+            steps += 1
+        return SMDState(
+            problem, dual, x, y, memory, sums, weight_sum, state.position, steps, state.exhausted, state.failure
+        )
+
+    def _freeze(self, before: SMDState, after: SMDState, count: int) -> SMDState:
+        """Put runs that are no longer finite back to their last good state, and name the step."""
+        bad = ~np.asarray(to_numpy(namespace(after.sums).isfinite(after.sums))).all(axis=1)
+        failure = list(before.failure)
+        if any(f is None for f, b in zip(failure, bad, strict=True) if b):
+            batches, _ = before.problem.data.draw(before.position, count, self.batch_size)
+            probe = before
+            for batch in batches:
+                probe = self._run(probe, iter([batch]))
+                sums = np.asarray(to_numpy(probe.sums))
+                for j in np.flatnonzero(~np.isfinite(sums).all(axis=1)):
+                    if failure[j] is None:
+                        failure[j] = f"{_term(probe, sums[j])} is not finite at step {probe.steps - 1}"
+        frozen = bad | np.array([f is not None for f in before.failure])
+
+        def pick(old: Array, new: Array) -> Array:
+            xp = namespace(new)
+            mask = xp.asarray(frozen.astype(float)[:, None], new) > 0
+            return xp.where(mask, old, new)
+
+        def deep(old: Any, new: Any) -> Any:
+            if isinstance(new, tuple):
+                return tuple(deep(o, n) for o, n in zip(old, new, strict=True))
+            return pick(old, new) if getattr(new, "ndim", 0) == 2 else new
+
+        y = DualPoint(*(pick(getattr(before.y, n), getattr(after.y, n)) for n in ("log_weights", "weights", "inner")))
+        return replace(
+            after,
+            x=pick(before.x, after.x),
+            y=y,
+            memory=deep(before.memory, after.memory),
+            sums=pick(before.sums, after.sums),
+            weight=pick(before.weight, after.weight),
+            failure=tuple(failure),
+        )
+
+    def _probe(
+        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, y: DualPoint, position: Position
+    ) -> tuple[Array, Array]:
+        xp = namespace(x)
+        bounds = xp.asarray(problem.bounds, x)
+        total_x, total_y, count = 0.0, 0.0, 0
+        for batch in problem.data.draw(position, 30, self.batch_size)[0]:
+            found = problem.family.evaluate(x, batch)
+            u, v = found.F - bounds, found.G
+            gradient = found.pullback(y.weights, dual.scaled(y))
+            total_x = total_x + problem.primal.dual_norm(gradient) ** 2
+            total_y = total_y + xp.max(u * u) + xp.dot(v, v)
+            count += 1
+        return total_x / max(count, 1), total_y / max(count, 1)
+
+
+_rule = step_rule
+
+
+def _cuts(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+    ends = np.cumsum(sizes).tolist()
+    return [(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+
+def _term(state: SMDState, sums: Any) -> str:
+    d, k, p = state.x.shape[-1], state.dual.levels, state.dual.inner_dimension
+    names = ("x", "the dual weights", "the inner variables", "F", "G", "the proximal term")
+    order = (3, 4, 0, 1, 2, 5)  # causes before effects
+    cuts = _cuts((d, k, p, k, p, 1))
+    for i in order:
+        begin, end = cuts[i]
+        if not np.isfinite(sums[begin:end]).all():
+            return names[i]
+    return "a value"

