@@ -17,9 +17,11 @@ from minmaxcon.core import (
     LevelProblem,
     MinMaxProblem,
     Oracle,
+    Outcome,
     Position,
     Proximal,
     Solution,
+    Solver,
     Source,
     Start,
     Status,
@@ -50,4 +52,16 @@ from minmaxcon.geometry import (
     product,
 )
 from minmaxcon.models import Linear, Model
-from minmaxcon.solvers import SMD
+from minmaxcon.solvers import (
+    IQRC,
+    SFLS,
+    SMD,
+    Adaptive,
+    InverseSqrt,
+    Progress,
+    StepRule,
+    Theory,
+    iterate,
+    progress_bar,
+    solve,
+)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.data.columns import Column, ColumnBuilder, Table, unknown_column
-from minmaxcon.data.lines import bounded_lines, existing_file, place, shown
+from minmaxcon.data.lines import bounded_lines, existing_file, place, shown, source_name
 from minmaxcon.errors import DataError, MissingDependency
 
 __all__ = ["FORMATS", "file_format", "read_csv", "read_frame", "read_parquet", "read_source"]
@@ -49,7 +49,7 @@ def file_format(path: str | Path) -> str:
     if suffix not in FORMATS:
         known = ", ".join(sorted(filter(None, FORMATS)))
         raise DataError(
-            str(path), f"the suffix {shown(suffix)} names no known format; rename the file to one of {known}."
+            source_name(path), f"the suffix {shown(suffix)} names no known format; rename the file to one of {known}."
         )
     return FORMATS[suffix]
 
@@ -68,7 +68,9 @@ def read_source(source: Any, wanted: Sequence[str] | None = None) -> Table:
         return read_frame(source, "data frame", wanted)
     kind = file_format(existing_file(source))
     if kind == "libsvm":
-        raise DataError(str(source), "a LIBSVM file has no named columns; if this is a table, rename it to .csv.")
+        raise DataError(
+            source_name(source), "a LIBSVM file has no named columns; if this is a table, rename it to .csv."
+        )
     return read_parquet(source, wanted) if kind == "parquet" else read_csv(source, wanted)
 
 
@@ -78,7 +80,7 @@ def _text_lines(path: str | Path) -> Iterator[str]:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as failure:
             raise DataError(
-                str(path),
+                source_name(path),
                 f"line {number} is not UTF-8 text (byte {line[failure.start]:#04x}); export the file as UTF-8.",
             ) from failure
 
@@ -90,7 +92,9 @@ def _delimiter(path: str | Path, heading: str) -> str:
     try:
         return max(_DELIMITERS, key=fields)
     except csv.Error as failure:
-        raise DataError(str(path), f"line 1 is no heading of a table ({failure}); is this a CSV file?") from failure
+        raise DataError(
+            source_name(path), f"line 1 is no heading of a table ({failure}); is this a CSV file?"
+        ) from failure
 
 
 def _columns_wanted(source: str, names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
@@ -124,7 +128,7 @@ def read_csv(path: str | Path, wanted: Sequence[str] | None = None) -> Table:
     DataError
         No such file, binary content, a damaged line, a ragged row, no rows, a missing or repeated column name.
     """
-    source = str(path)
+    source = source_name(path)
     lines = _text_lines(path)
     blank, heading = 0, ""
     for heading in lines:
@@ -195,12 +199,12 @@ def read_parquet(path: str | Path, wanted: Sequence[str] | None = None) -> Table
         raise MissingDependency("pyarrow", "data", "reading Parquet files") from failure
     try:
         parquet = ParquetFile(file)
-        used = _columns_wanted(str(path), parquet.schema_arrow.names, wanted)
+        used = _columns_wanted(source_name(path), parquet.schema_arrow.names, wanted)
         frame = parquet.read(columns=used)
     except (pa.ArrowException, OSError) as failure:
         cause = " ".join(str(failure).split())[:120]
-        raise DataError(str(path), f"is not a readable Parquet file ({cause}); export it again.") from failure
-    return read_frame(frame, str(path), used)
+        raise DataError(source_name(path), f"is not a readable Parquet file ({cause}); export it again.") from failure
+    return read_frame(frame, source_name(path), used)
 
 
 def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None) -> Table:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minmaxcon.data.lines import MAX_LINE, bounded_lines, place, shown
+from minmaxcon.data.lines import MAX_LINE, bounded_lines, place, shown, source_name
 from minmaxcon.errors import DataError, InvalidInput
 
 __all__ = ["MAX_FEATURES", "LibsvmRows", "read_libsvm"]
@@ -73,8 +73,8 @@ def _parse(line: bytes, n_features: int, *, labelled: bool) -> tuple[float, list
     values: list[float] = []
     previous = 0
     for token in tokens:
-        index_text, _, value_text = token.partition(b":")
-        if not index_text.isdigit() or len(index_text) > 19:
+        index_text, colon, value_text = token.partition(b":")
+        if not colon or not index_text.isdigit() or len(index_text) > 19:
             raise ValueError(f"{_text(token)} is not of the form index:value; correct it")
         index = int(index_text)
         if index <= previous:
@@ -159,17 +159,21 @@ def read_libsvm(
         try:
             label, row_indices, row_values = _parse(line, limit, labelled=labelled)
         except ValueError as defect:
-            raise DataError(str(path), f"{place(len(lines) + 1, number)}: {defect}.") from None
+            raise DataError(source_name(path), f"{place(len(lines) + 1, number)}: {defect}.") from None
         labels.append(label)
         lines.append(number)
         indices.extend(row_indices)
         values.extend(row_values)
         ends.append(len(indices))
     if not lines:
-        raise DataError(str(path), "the file has no rows; lines of the form 'label index:value ...' were expected.")
+        raise DataError(
+            source_name(path), "the file has no rows; lines of the form 'label index:value ...' were expected."
+        )
     columns = np.array(indices, dtype=np.int32) - 1
     width = n_features if n_features is not None else int(columns.max(initial=-1)) + 1
     if not width:
-        raise DataError(str(path), "no row has a feature; lines of the form 'label index:value ...' were expected.")
+        raise DataError(
+            source_name(path), "no row has a feature; lines of the form 'label index:value ...' were expected."
+        )
     matrix = csr_array((np.array(values), columns, np.array(ends)), shape=(len(lines), width))
     return LibsvmRows(matrix, np.array(labels), np.array(lines, dtype=np.int64))

@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 
 from minmaxcon.errors import DataError
 
-__all__ = ["MAX_LINE", "bounded_lines", "existing_file", "place", "shown"]
+__all__ = ["MAX_LINE", "bounded_lines", "existing_file", "place", "shown", "source_name"]
 
 MAX_LINE = 2**20
 """Longest line that is read, in bytes."""
@@ -33,6 +33,12 @@ def place(row: int, line: int | None) -> str:
     return f"row {row}" if line is None else f"row {row} (line {line})"
 
 
+def source_name(path: str | Path) -> str:
+    """Return a path as messages name it: as it is, or quoted where it has characters that would break a line."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
 def existing_file(path: str | Path) -> Path:
     """Return the path of a regular file.
 
@@ -45,11 +51,11 @@ def existing_file(path: str | Path) -> Path:
     try:
         found, regular = file.exists(), file.is_file()
     except (OSError, ValueError) as failure:
-        raise DataError(shown(str(path)), f"this path cannot be used ({_cause(failure)}); check it.") from failure
+        raise DataError(source_name(path), f"this path cannot be used ({_cause(failure)}); check it.") from failure
     if not found:
-        raise DataError(str(path), "no such file; check the path.")
+        raise DataError(source_name(path), "no such file; check the path.")
     if not regular:
-        raise DataError(str(path), "is not a regular file; give the path of one data file.")
+        raise DataError(source_name(path), "is not a regular file; give the path of one data file.")
     return file
 
 
@@ -81,7 +87,7 @@ def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tu
     DataError
         No such file, a line longer than ``max_bytes``, a NUL byte, or damaged compressed data; the line is named.
     """
-    file = existing_file(path)
+    file, source = existing_file(path), source_name(path)
     number = 0
     try:
         with file.open("rb") as raw:
@@ -92,16 +98,16 @@ def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tu
                 number += 1
                 if len(line) > max_bytes:
                     raise DataError(
-                        str(path), f"line {number} is longer than {max_bytes:,} bytes; this is not a table of numbers."
+                        source, f"line {number} is longer than {max_bytes:,} bytes; this is not a table of numbers."
                     )
                 if b"\0" in line:
                     raise DataError(
-                        str(path), f"line {number} contains a NUL byte; this is a binary file, export it as text."
+                        source, f"line {number} contains a NUL byte; this is a binary file, export it as text."
                     )
                 yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as failure:
         raise DataError(
-            str(path), f"the compressed data are damaged after line {number} ({_cause(failure)}); copy the file again."
+            source, f"the compressed data are damaged after line {number} ({_cause(failure)}); copy the file again."
         ) from failure
     except OSError as failure:
-        raise DataError(str(path), f"cannot be read ({_cause(failure)}); check the file.") from failure
+        raise DataError(source, f"cannot be read ({_cause(failure)}); check the file.") from failure

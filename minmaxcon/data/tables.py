@@ -16,7 +16,7 @@ from minmaxcon.data.encoding import LibsvmEncoding, RowEncoding, fit_encoding
 from minmaxcon.data.formats import file_format, read_source
 from minmaxcon.data.labelled import LabelledData, group_of, label_of, require_all_cells
 from minmaxcon.data.libsvm import LibsvmRows, read_libsvm
-from minmaxcon.data.lines import existing_file, shown
+from minmaxcon.data.lines import existing_file, shown, source_name
 from minmaxcon.errors import DataError, InvalidInput
 
 __all__ = ["encode_rows", "read_table"]
@@ -131,10 +131,12 @@ def _read_libsvm(
     rows = read_libsvm(path, n_features=n_features)
     n, d = rows.features.shape
     if not 1 <= index <= d:
-        raise InvalidInput("sensitive", sensitive, f"{path} has features 1 to {d}; give the index of one of them.")
+        raise InvalidInput(
+            "sensitive", sensitive, f"{source_name(path)} has features 1 to {d}; give the index of one of them."
+        )
     label_name, group_name = "label", f"feature {index}"
     table = Table(
-        str(path),
+        source_name(path),
         {
             label_name: _numeric(label_name, rows.labels),
             group_name: _numeric(group_name, _dense_column(rows, index - 1)),
@@ -145,16 +147,21 @@ def _read_libsvm(
     signs, label_values = label_of(table, table.columns[label_name], positive)
     group, group_values = group_of(table, table.columns[group_name], protected)
     require_all_cells(
-        str(path), signs, group, names=(label_name, group_name), label_values=label_values, group_values=group_values
+        source_name(path),
+        signs,
+        group,
+        names=(label_name, group_name),
+        label_values=label_values,
+        group_values=group_values,
     )
     encoding = LibsvmEncoding(d, None if keep_sensitive else index)
     if not encoding.feature_names:
         raise DataError(
-            str(path), f"no feature is left beside the sensitive one, {shown(index)}; the file needs another."
+            source_name(path), f"no feature is left beside the sensitive one, {shown(index)}; the file needs another."
         )
     features = encoding.keep(rows.features)
     names = encoding.feature_names
-    return LabelledData(features, signs, group, names, label_values, group_values, str(path), encoding)
+    return LabelledData(features, signs, group, names, label_values, group_values, source_name(path), encoding)
 
 
 def _dense_column(rows: LibsvmRows, index: int) -> Any:

@@ -12,9 +12,11 @@ from minmaxcon.reference.prox import (
     reference_prox,
     reference_support,
 )
+from minmaxcon.reference.solver import ReferenceFailed
 
 __all__ = [
     "ExactSolution",
+    "ReferenceFailed",
     "dual_prox_objective",
     "level_value",
     "prox_objective",

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.geometry import DistanceGenerator, DualPoint, InnerBlock, PerspectiveGenerator
-from minmaxcon.reference.solver import ReferenceError, load_cvxpy, minimize
+from minmaxcon.reference.solver import ReferenceFailed, load_cvxpy, minimize
 
 __all__ = [
     "dual_prox_objective",
+    "feasible_point",
     "prox_objective",
     "reference_dual_prox",
     "reference_linear_minimum",
@@ -100,7 +101,7 @@ def reference_prox(
     ------
     MissingDependency
         If cvxpy is not installed.
-    ReferenceError
+    ReferenceFailed
         If the solver fails, or its point is far from the set.
     """
     cp = load_cvxpy("the reference prox")
@@ -111,7 +112,7 @@ def reference_prox(
         linear = linear - weight * generator.gradient(center)
     u = cp.Variable(generator.dimension)
     minimize(cp, generator.cvxpy_value(cp, u) + (linear / rate) @ u, generator.cvxpy_constraints(cp, u))
-    point = _feasible(generator, u.value)
+    point = feasible_point(generator, u.value)
     return point, prox_objective(generator, point, anchor, gradient, step, center=center, weight=weight)
 
 
@@ -136,13 +137,13 @@ def reference_linear_minimum(generator: DistanceGenerator, g: Any) -> tuple[Any,
     ------
     MissingDependency
         If cvxpy is not installed.
-    ReferenceError
+    ReferenceFailed
         If the solver fails, or its point is far from the set.
     """
     cp = load_cvxpy("the reference minimum of a linear function")
     u = cp.Variable(generator.dimension)
     minimize(cp, np.asarray(g, dtype=np.float64) @ u, generator.cvxpy_constraints(cp, u))
-    point = _feasible(generator, u.value)
+    point = feasible_point(generator, u.value)
     return point, float(g @ point)
 
 
@@ -198,7 +199,7 @@ def reference_dual_prox(
     ------
     MissingDependency
         If cvxpy is not installed.
-    ReferenceError
+    ReferenceFailed
         If the solver fails.
     """
     cp = load_cvxpy("the reference prox of the dual generator")
@@ -227,7 +228,7 @@ def reference_support(generator: PerspectiveGenerator, u: Any, v: Any) -> tuple[
     ------
     MissingDependency
         If cvxpy is not installed.
-    ReferenceError
+    ReferenceFailed
         If the solver fails.
     """
     cp = load_cvxpy("the reference support function")
@@ -257,7 +258,7 @@ def _solve_dual(
         scale = step / (1.0 + step)
     minimize(cp, scale * total, constraints)
     if y.value is None:
-        raise ReferenceError("the reference solver found the dual set empty; check the blocks' cvxpy_constraints.")
+        raise ReferenceFailed("the reference solver found the dual set empty; check the blocks' cvxpy_constraints.")
     weights = np.maximum(y.value, 1e-300)
     weights /= weights.sum()
     joined = np.zeros(generator.inner_dimension)
@@ -281,14 +282,32 @@ def _nearest(block: InnerBlock, alpha: Any) -> Any:
     return block.prox(np.zeros_like(alpha), alpha, 1e12)[0]
 
 
-def _feasible(generator: DistanceGenerator, found: Any) -> Any:
-    """Return the feasible point nearest to what the solver found: its prox without a linear term."""
+def feasible_point(generator: DistanceGenerator, found: Any) -> Any:
+    """Return the point of a set nearest to what a solver found: the generator's prox without a linear term.
+
+    Parameters
+    ----------
+    generator : DistanceGenerator
+        The geometry.
+    found : ndarray (d,) or None
+        The solver's point; None where it found the set empty.
+
+    Returns
+    -------
+    ndarray (d,)
+        A point of the set, to rounding.
+
+    Raises
+    ------
+    ReferenceFailed
+        If there is no point, or it is far from the set: then cvxpy form and prox contradict each other.
+    """
     if found is None:
-        raise ReferenceError(f"the reference solver found {generator!r} empty; check its cvxpy_constraints.")
+        raise ReferenceFailed(f"the reference solver found {generator!r} empty; check its cvxpy_constraints.")
     point = generator.prox(found, np.zeros_like(found), 1.0)
     moved = float(np.max(np.abs(point - found)))
     if not generator.contains(point, 1e-9) or moved > _FAR * (1.0 + float(np.max(np.abs(found)))):
-        raise ReferenceError(
+        raise ReferenceFailed(
             f"the prox of {generator!r} moved the solver's point by {moved:.2g} although its linear term is zero; "
             "compare its cvxpy_constraints with its prox."
         )

@@ -8,12 +8,12 @@ from typing import Any
 
 from minmaxcon.errors import MinMaxConError, MissingDependency
 
-__all__ = ["ReferenceError", "load_cvxpy", "minimize"]
+__all__ = ["ReferenceFailed", "load_cvxpy", "minimize"]
 
 _TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 200}
 
 
-class ReferenceError(MinMaxConError, ArithmeticError):  # noqa: A001  # a failed reference, by the name that users search
+class ReferenceFailed(MinMaxConError, ArithmeticError):
     """The reference solver gave no usable answer; the message carries its status."""
 
 
@@ -62,7 +62,7 @@ def minimize(cp: Any, objective: Any, constraints: list[Any]) -> Any:
 
     Raises
     ------
-    ReferenceError
+    ReferenceFailed
         If the solver ends with neither a solution nor a proof of infeasibility.
     """
     problem = cp.Problem(cp.Minimize(objective), constraints)
@@ -76,4 +76,4 @@ def minimize(cp: Any, objective: Any, constraints: list[Any]) -> Any:
                 continue
         if problem.status in {cp.OPTIMAL, cp.OPTIMAL_INACCURATE, cp.INFEASIBLE}:
             return problem
-    raise ReferenceError(f"the reference solver ended with status {problem.status!r}; scale the problem's numbers.")
+    raise ReferenceFailed(f"the reference solver ended with status {problem.status!r}; scale the problem's numbers.")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core import Estimate, LevelProblem, MinMaxProblem, Oracle, Outcome, Solver, Start, Status
-from minmaxcon.core.lower import lower_bound
+from minmaxcon.arrays import Array
+from minmaxcon.core import MinMaxProblem, Oracle, Outcome, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
-from minmaxcon.geometry import DualPoint
-from minmaxcon.solvers.repair import pull_back
+from minmaxcon.solvers.judge import judge_exactly, judge_stream
+from minmaxcon.solvers.repair import measure
+from minmaxcon.solvers.runs import put_rows, put_start, take_start
 from minmaxcon.solvers.smd import SMD
 
 __all__ = ["SFLS", "SFLSState"]
@@ -38,7 +38,7 @@ class SFLSState:
     lower : ndarray (R,)
         Lower bounds on the optimal values.
     opening : ndarray (R,)
-        The first bound :math:`U(r_0)`, against which progress is measured on streams.
+        The first bound :math:`U(r_0)`, against which progress is measured where there is no certificate.
     status : tuple of (Status or None)
         None while a run goes on.
     reason : tuple of str
@@ -104,6 +104,10 @@ class SFLS(Solver):
         Probability with which the guarantees may fail on streams.
     oracle_error : float
         :math:`\epsilon_A`, handed to oracles that can aim at an accuracy.
+    slack : float
+        Added to the first level, for starts that are only nearly feasible.
+    searches : int
+        Largest number of queries in search of a strictly feasible point.
 
     Raises
     ------
@@ -123,6 +127,8 @@ class SFLS(Solver):
         theta: float = 0.6,
         delta: float = 0.1,
         oracle_error: float = 0.0,
+        slack: float = 0.0,
+        searches: int = 5,
     ) -> None:
         self.oracle = SMD() if oracle is None else oracle
         if not isinstance(self.oracle, Oracle):
@@ -134,12 +140,15 @@ class SFLS(Solver):
         ):
             if not low < value < high:
                 raise InvalidInput(name, value, f"must lie between {low:g} and {high:g}.")
-        if isinstance(levels, bool) or int(levels) != levels or levels < 1:
-            raise InvalidInput("levels", levels, "must be a whole number of at least 1.")
-        if not (np.isfinite(oracle_error) and oracle_error >= 0):
-            raise InvalidInput("oracle_error", oracle_error, "must be finite and at least 0.")
+        for name, count in (("levels", levels), ("searches", searches)):
+            if isinstance(count, bool) or int(count) != count or count < 1:
+                raise InvalidInput(name, count, "must be a whole number of at least 1.")
+        for name, value in (("oracle_error", oracle_error), ("slack", slack)):
+            if not (np.isfinite(value) and value >= 0):
+                raise InvalidInput(name, value, "must be finite and at least 0.")
         self.tolerance, self.levels, self.theta = float(tolerance), int(levels), float(theta)
-        self.delta, self.oracle_error = float(delta), float(oracle_error)
+        self.delta, self.oracle_error, self.slack = float(delta), float(oracle_error), float(slack)
+        self.searches = int(searches)
 
     @property
     def runs(self) -> int | None:
@@ -151,13 +160,13 @@ class SFLS(Solver):
         runs = int(start.x.shape[0])
         x = start.x
         if problem.data.size is None:
-            values = np.full((runs, 1 + len(problem.constraints)), np.inf)
+            objective = np.full(runs, np.inf)
+            constraints = np.full((runs, len(problem.constraints)), np.inf)
         else:
             x = problem.family.refine(x, problem.data)
-            values = problem.at_level(np.zeros(runs)).values(x)
-        objective, constraints = values[:, 0], values[:, 1:] - problem.bounds(runs)
+            objective, constraints = measure(problem, x)
         strict = constraints.max(axis=1) < 0
-        level = np.where(strict, objective, np.inf)
+        level = np.where(strict, objective + self.slack, np.inf)
         return SFLSState(
             problem=problem,
             level=level,
@@ -218,9 +227,42 @@ class SFLS(Solver):
         waiting = np.array([status is None for status in state.status])
         searching = waiting & np.isinf(state.level)
         active = np.flatnonzero(searching if searching.any() else waiting)
-        problem, start = _level(state, active), _take(state.next, active)
+        part, start = state.problem.take(active), take_start(state.next, active)
+        problem = part.feasibility(active.size) if searching.any() else part.at_level(state.level[active])
         if start.dual is not None and start.dual.weights.shape[-1] != problem.bounds.shape[1]:
-            start = replace(start, dual=None)
+            start = replace(start, dual=None)  # the duals of the search have no weight of the objective
         confidence = 1.0 - self.delta / 2.0 ** (state.rounds + 1)
         query = self.oracle.begin(problem, start, accuracy=self.oracle_error, confidence=confidence)
         return replace(state, query=query, active=active, rounds=state.rounds + 1)
+
+    def _end(self, state: SFLSState) -> SFLSState:
+        """Judge the estimate, move the levels, and decide which runs have ended."""
+        estimate = self.oracle.estimate(state.query)
+        judge = judge_stream if state.problem.data.size is None else judge_exactly
+        found = judge(state, estimate, self)
+        runs = state.active
+        status, reason = list(state.status), list(state.reason)
+        for i, j in enumerate(runs):
+            status[j], reason[j] = found.status[i], found.reason[i]
+
+        def put(name: str) -> Any:
+            return put_rows(getattr(state, name), runs, getattr(found, name))
+
+        return replace(
+            state,
+            level=put("level"),
+            anchor=put("anchor"),
+            first=put("first"),
+            x=put("x"),
+            objective=put("objective"),
+            constraints=put("constraints"),
+            lower=put("lower"),
+            opening=put("opening"),
+            status=tuple(status),
+            reason=tuple(reason),
+            next=put_start(state.next, runs, estimate.next),
+            query=None,
+            trace=(*state.trace, *found.rows),
+            steps=state.steps + estimate.steps,
+            samples=state.samples + estimate.samples,
+        )

@@ -237,7 +237,7 @@ MASK = np.array([True, False])
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    "call, words",
     [
         (lambda: auc([1.0, math.nan], [0.0]), ("scores_a", "nan", "row 2")),
         (lambda: auc([1.0], [0.0, 0.0, math.inf]), ("scores_b", "inf", "row 3")),

@@ -1,0 +1,51 @@
+"""A problem of one's own: a logistic score whose mean may differ little between two groups, by autograd."""
+
+# start
+import numpy as np
+import torch
+
+import minmaxcon as mm
+
+
+class LogisticLoss(mm.StochasticMinMaxConstraint):
+    """f_0 = E log(1 + exp(-label <x, features>)): a plain expectation, so there is no G."""
+
+    name = "logistic loss"
+
+    def terms(self, x, batch):
+        margins = batch["label"] * (x @ batch["features"].T)  # (..., B)
+        return torch.nn.functional.softplus(-margins).mean(-1), None
+
+
+class MeanGap(mm.StochasticMinMaxConstraint):
+    """f_1 = |E[score | a] - E[score | b]|, the maximum over alpha in [-1, 1] of alpha E[score contrast]."""
+
+    name = "mean gap"
+    dual = mm.interval(1.0)
+
+    def __init__(self, bound):
+        self.bound = bound
+
+    def terms(self, x, batch):
+        scores = x @ batch["features"].T
+        moment = (scores * batch["contrast"]).mean(-1, keepdim=True)  # (..., 1)
+        return torch.zeros_like(moment[..., 0]), moment
+
+
+rng = np.random.default_rng(0)
+group = rng.random(2000) < 0.3
+features = rng.normal(size=(2000, 3)) + 0.8 * group[:, None]
+label = np.where(features @ [1.0, -0.5, 0.5] + rng.logistic(size=2000) > 0, 1.0, -1.0)
+# One over the share in the whole data, never in the batch: then every batch is unbiased.
+contrast = group / group.mean() - ~group / (~group).mean()
+
+problem = mm.MinMaxProblem(
+    objective=LogisticLoss(),
+    constraints=[MeanGap(bound=0.1)],
+    primal=mm.Ball(3, radius=5.0),
+    data=mm.Finite({"features": features, "label": label, "contrast": contrast}, engine="torch"),
+    name="logistic score with a bounded mean gap",
+)
+solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=500)), seed=0)
+print(solution)
+# end

@@ -1,0 +1,154 @@
+"""Exact solutions of whole problems on finite data, through the cvxpy form of every constraint."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.core import MinMaxProblem, Status
+from minmaxcon.reference.prox import feasible_point
+from minmaxcon.reference.solver import load_cvxpy, minimize
+
+__all__ = ["ExactSolution", "level_value", "solve_exact"]
+
+
+@dataclass(frozen=True, eq=False)
+class ExactSolution:
+    r"""The optimum of a problem, to the accuracy of the conic solver (about 1e-8, relative).
+
+    Attributes
+    ----------
+    x : ndarray (d,) or (R, d)
+        A minimiser, in X to rounding; NaN where the problem is infeasible.
+    objective : float or ndarray (R,)
+        :math:`f^* = f_0(x)`; infinite where infeasible.
+    constraints : ndarray (m,) or (R, m)
+        :math:`f_i(x) - b_i`.
+    multipliers : ndarray (m,) or (R, m)
+        The multipliers of :math:`f_i(x) \le b_i`: minus the derivative of :math:`f^*` in :math:`b_i`.
+    status : Status or tuple of Status
+        ``SOLVED`` or ``INFEASIBLE``.
+    seconds : float
+        Wall-clock time, cvxpy's import excluded.
+    """
+
+    x: Any
+    objective: Any
+    constraints: Any
+    multipliers: Any
+    status: Any
+    seconds: float
+
+
+def solve_exact(problem: MinMaxProblem) -> ExactSolution:
+    r"""Solve :math:`\min_{x \in X} f_0(x)` subject to :math:`f_i(x) \le b_i` by a conic solver.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        A convex problem on finite data whose constraints have a cvxpy form. With bounds of shape (R,) each run is
+        solved by itself. A proximal term is included in every function, as the solvers do.
+
+    Returns
+    -------
+    ExactSolution
+        The optimum.
+
+    Raises
+    ------
+    MissingDependency
+        If cvxpy is not installed.
+    Unsupported
+        If a constraint has no cvxpy form.
+    ReferenceFailed
+        If the conic solver fails.
+
+    References
+    ----------
+    Diamond and Boyd (2016), CVXPY; Goulart and Chen (2024), Clarabel.
+    """
+    cp = load_cvxpy("exact solutions")
+    began = time.perf_counter()
+    found = [_solve_run(cp, run) for run in _runs(problem)]
+    seconds = time.perf_counter() - began
+    if problem.runs is None:
+        return ExactSolution(*found[0], seconds=seconds)
+    columns = list(zip(*found, strict=True))
+    return ExactSolution(*map(np.array, columns[:4]), status=columns[4], seconds=seconds)
+
+
+def level_value(problem: MinMaxProblem, r: Any) -> Any:
+    r"""Return :math:`H(r) = \min_{x \in X}\max(f_0(x) - r,\ \max_i f_i(x) - b_i)` by a conic solver.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        As for :func:`solve_exact`.
+    r : float or array_like (R,)
+        The level, or one for each run.
+
+    Returns
+    -------
+    float or ndarray (R,)
+        H at each level, evaluated at a point of X: never below the true value but by rounding.
+
+    Raises
+    ------
+    MissingDependency
+        If cvxpy is not installed.
+    Unsupported
+        If a constraint has no cvxpy form.
+    ReferenceFailed
+        If the conic solver fails.
+    """
+    cp = load_cvxpy("exact level values")
+    levels = np.asarray(r, dtype=np.float64)
+    if levels.ndim == 0 and problem.runs is None:
+        return _level_run(cp, problem, float(levels))
+    if problem.runs is None:
+        return np.array([_level_run(cp, problem, float(level)) for level in levels])
+    each = np.broadcast_to(levels, (problem.runs,))
+    return np.array([_level_run(cp, run, float(level)) for run, level in zip(_runs(problem), each, strict=True)])
+
+
+def _runs(problem: MinMaxProblem) -> list[MinMaxProblem]:
+    return [problem] if problem.runs is None else [problem.take([j]) for j in range(problem.runs)]
+
+
+def _functions(cp: Any, problem: MinMaxProblem, x: Any) -> list[Any]:
+    """Return objective and constraints of a single run as cvxpy expressions, the proximal term included."""
+    extra: Any = 0.0
+    if problem.proximal is not None:
+        primal, weight = problem.primal, problem.proximal.weight
+        center = np.asarray(problem.proximal.center, dtype=np.float64).reshape(-1)
+        tangent = primal.value(center) + primal.gradient(center) @ (x - center)
+        extra = weight * (primal.cvxpy_value(cp, x) - tangent)
+    return [c.cvxpy_value(cp, x, problem.data) + extra for c in (problem.objective, *problem.constraints)]
+
+
+def _solve_run(cp: Any, problem: MinMaxProblem) -> tuple[Any, float, Any, Any, Status]:
+    x = cp.Variable(problem.primal.dimension)
+    objective, *others = _functions(cp, problem, x)
+    bounds = problem.bounds()[0]
+    below = [f <= b for f, b in zip(others, bounds, strict=True)]
+    solved = minimize(cp, objective, [*below, *problem.primal.cvxpy_constraints(cp, x)])
+    if solved.status == cp.INFEASIBLE:
+        nothing = np.full(len(others), np.nan)
+        return np.full(x.shape, np.nan), np.inf, nothing, nothing, Status.INFEASIBLE
+    multipliers = np.array([float(constraint.dual_value) for constraint in below])
+    x.value = feasible_point(problem.primal, x.value)
+    values = np.array([float(f.value) for f in others])
+    return x.value, float(objective.value), values - bounds, multipliers, Status.SOLVED
+
+
+def _level_run(cp: Any, problem: MinMaxProblem, level: float) -> float:
+    x, top = cp.Variable(problem.primal.dimension), cp.Variable()
+    functions = _functions(cp, problem, x)
+    bounds = [level, *problem.bounds()[0]]
+    below = [f - b <= top for f, b in zip(functions, bounds, strict=True)]
+    minimize(cp, top, [*below, *problem.primal.cvxpy_constraints(cp, x)])
+    x.value = feasible_point(problem.primal, x.value)
+    return max(float(f.value) - float(b) for f, b in zip(functions, bounds, strict=True))

@@ -1,0 +1,272 @@
+"""The inexact quadratically regularised constrained method, for weakly convex problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.core import MinMaxProblem, Outcome, Solver, Start, Status
+from minmaxcon.errors import InvalidInput
+from minmaxcon.solvers.repair import measure
+from minmaxcon.solvers.runs import put_rows, take_start
+from minmaxcon.solvers.sfls import SFLS
+from minmaxcon.solvers.smd import SMD
+
+__all__ = ["IQRC", "IQRCState"]
+
+
+@dataclass(frozen=True, slots=True)
+class IQRCState:
+    r"""Where a solve stands.
+
+    Attributes
+    ----------
+    problem : MinMaxProblem
+        The problem.
+    x : array (R, d)
+        The centre :math:`\tilde x_s`.
+    objective, constraints : ndarray (R,), (R, m)
+        Its values.
+    best, best_objective, best_constraints : arrays
+        The best feasible iterate so far, else the least infeasible one.
+    movement : ndarray (R,)
+        :math:`|\tilde x_{s+1} - \tilde x_s|` of the last outer step.
+    picked : array (R, d)
+        The iterate that the ``"random"`` rule returns, with its values.
+    picked_values : ndarray (R, 1 + m)
+        Its objective and constraints.
+    outer : int
+        Outer steps done.
+    active : ndarray of int
+        The runs of the current proximal problem.
+    inner : object or None
+        The oracle's state.
+    status, reason, trace, steps, samples, next
+        As in :class:`~minmaxcon.solvers.sfls.SFLSState`.
+    """
+
+    problem: MinMaxProblem
+    x: Array
+    objective: Any
+    constraints: Any
+    best: Array
+    best_objective: Any
+    best_constraints: Any
+    movement: Any
+    picked: Array
+    picked_values: Any
+    outer: int
+    active: Any
+    inner: Any
+    status: tuple[Status | None, ...]
+    reason: tuple[str, ...]
+    trace: tuple[Mapping[str, Any], ...]
+    steps: int
+    samples: int
+    next: Start
+
+
+class IQRC(Solver):
+    r"""Inexact quadratically regularised constrained method.
+
+    .. math::
+        \tilde x_{s+1} \approx \arg\min_{x\in X} f_0(x) + \hat\rho V(x, \tilde x_s)
+        \quad\text{s.t.}\quad f_i(x) + \hat\rho V(x, \tilde x_s) \le b_i
+
+    with :math:`V(x, \tilde x) = \frac12|x - \tilde x|^2` on Euclidean sets. :math:`|\tilde x_{s+1} - \tilde x_s|` estimates
+    the distance to the proximal point, the measure of near stationarity.
+
+    Parameters
+    ----------
+    oracle : Solver
+        Solves the proximal problems; SFLS by default.
+    weight : float
+        :math:`\hat\rho`. The theory needs it above the weak convexity modulus :math:`\rho`; the paper's experiments
+        use 1e-5, which is not (a sigmoid network has :math:`\rho \ge 1`). The default is 1.
+    iterations : int
+        Outer steps S.
+    tolerance : float
+        A run is solved (nearly stationary) once :math:`|\tilde x_{s+1} - \tilde x_s|` is at most this.
+    output : {"best", "last", "random"}
+        Which iterate is returned: the best feasible one, the last, or (as in the theorem) one drawn uniformly with the
+        caller's seed.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is out of range.
+
+    References
+    ----------
+    Ma, Lin and Yang (2020); Yao, Lin and Yang (2023), algorithm 3.
+    """
+
+    def __init__(
+        self,
+        oracle: Solver | None = None,
+        weight: float = 1.0,
+        iterations: int = 30,
+        tolerance: float = 1e-3,
+        output: Literal["best", "last", "random"] = "best",
+    ) -> None:
+        self.oracle = SFLS(oracle=SMD(steps=1000), levels=4) if oracle is None else oracle
+        if not isinstance(self.oracle, Solver):
+            raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
+        for name, value in (("weight", weight), ("tolerance", tolerance)):
+            if not (np.isfinite(value) and value > 0):
+                raise InvalidInput(name, value, "must be positive and finite.")
+        if isinstance(iterations, bool) or int(iterations) != iterations or iterations < 1:
+            raise InvalidInput("iterations", iterations, "must be a whole number of at least 1.")
+        if output not in ("best", "last", "random"):
+            raise InvalidInput("output", output, 'use "best", "last" or "random".')
+        self.weight, self.iterations, self.tolerance = float(weight), int(iterations), float(tolerance)
+        self.output = output
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs where a setting of the oracle is a vector."""
+        return self.oracle.runs
+
+    def init(self, problem: MinMaxProblem, start: Start) -> IQRCState:
+        """See :meth:`Solver.init`."""
+        runs, m = int(start.x.shape[0]), len(problem.constraints)
+        if problem.data.size is None:
+            x, objective, constraints = start.x, np.full(runs, np.inf), np.full((runs, m), np.inf)
+        else:
+            x = problem.family.refine(start.x, problem.data)
+            objective, constraints = measure(problem, x)
+        values = np.concatenate([objective[:, None], constraints], axis=1)
+        return IQRCState(
+            problem=problem,
+            x=x,
+            objective=objective,
+            constraints=constraints,
+            best=x,
+            best_objective=objective,
+            best_constraints=constraints,
+            movement=np.full(runs, np.inf),
+            picked=x,
+            picked_values=values,
+            outer=0,
+            active=np.arange(runs),
+            inner=None,
+            status=(None,) * runs,
+            reason=("the solve is going on.",) * runs,
+            trace=(),
+            steps=0,
+            samples=0,
+            next=replace(start, x=x),
+        )
+
+    def finished(self, state: IQRCState) -> bool:
+        """See :meth:`Solver.finished`."""
+        return all(status is not None for status in state.status)
+
+    def step(self, state: IQRCState) -> IQRCState:
+        """See :meth:`Solver.step`: one step of the oracle."""
+        if state.inner is None:
+            active = np.flatnonzero([status is None for status in state.status])
+            start = take_start(replace(state.next, x=state.x), active)
+            proximal = state.problem.take(active).with_proximal(np.asarray(to_numpy(start.x)), self.weight)
+            state = replace(state, active=active, inner=self.oracle.init(proximal, start))
+        inner = state.inner
+        if not self.oracle.finished(inner):
+            inner = self.oracle.step(inner)
+            state = replace(state, inner=inner)
+        return self._end(state) if self.oracle.finished(inner) else state
+
+    def outcome(self, state: IQRCState) -> Outcome:
+        """See :meth:`Solver.outcome`. No lower bound is claimed: the problem need not be convex."""
+        exact = state.problem.data.size is not None
+        steps, samples = state.steps, state.samples
+        if state.inner is not None:
+            running = self.oracle.outcome(state.inner)
+            steps, samples = steps + running.steps, samples + running.samples
+        if self.output == "last":
+            x, objective, constraints = state.x, state.objective, state.constraints
+        elif self.output == "random":
+            x, objective, constraints = state.picked, state.picked_values[:, 0], state.picked_values[:, 1:]
+        else:
+            x, objective, constraints = state.best, state.best_objective, state.best_constraints
+        return Outcome(
+            x=x,
+            objective=objective,
+            constraints=constraints,
+            lower=np.full(len(state.status), -np.inf),
+            exact=exact,
+            confidence=1.0 if exact else 0.0,
+            status=tuple(Status.BUDGET if status is None else status for status in state.status),
+            reason=state.reason,
+            trace=state.trace,
+            steps=steps,
+            samples=samples,
+            next=state.next,
+        )
+
+    def _end(self, state: IQRCState) -> IQRCState:
+        runs, found = state.active, self.oracle.outcome(state.inner)
+        xp = namespace(state.x)
+        stuck = {Status.INFEASIBLE, Status.NOT_STRICTLY_FEASIBLE, Status.DIVERGED}
+        new = found.x
+        if found.exact:
+            objective, constraints = measure(state.problem.take(runs), new)
+        else:
+            objective, constraints = found.objective, found.constraints
+        movement = np.asarray(to_numpy(state.problem.primal.norm(new - xp.rows(state.x, runs))), dtype=float)
+        status, reason = list(state.status), list(state.reason)
+        rows: list[Mapping[str, Any]] = []
+        outer = state.outer + 1
+        for i, j in enumerate(runs):
+            feasible = bool(constraints[i].max() <= 0)
+            text = f"the last proximal step has length {movement[i]:.3g}."
+            if found.status[i] is Status.DIVERGED or (found.status[i] in stuck and not feasible):
+                status[j], reason[j] = found.status[i], found.reason[i]
+            elif feasible and movement[i] <= self.tolerance:
+                status[j], reason[j] = Status.SOLVED, f"nearly stationary: {text}"
+            elif outer >= self.iterations:
+                status[j], reason[j] = Status.BUDGET, text
+            rows.append(
+                {
+                    "run": int(j),
+                    "level": state.outer,
+                    "objective": float(objective[i]),
+                    "violation": float(constraints[i].max()),
+                    "movement": float(movement[i]),
+                    "steps": state.steps + found.steps,
+                }
+            )
+        best_violation = state.best_constraints[runs].max(axis=1)
+        violation = constraints.max(axis=1)
+        better = np.where(
+            best_violation <= 0, (violation <= 0) & (objective < state.best_objective[runs]), violation < best_violation
+        )
+        # Reservoir sampling: uniform over the outer iterates. The draw comes from the caller's seed through the position,
+        # whose generator does not move on streams, so the outer-th number of it is taken.
+        draw = found.next.position.rng().random(outer)[-1]
+        pick = np.full(runs.size, draw * outer < 1.0)
+        values = np.concatenate([objective[:, None], constraints], axis=1)
+        chosen, kept = runs[better], runs[pick]
+        return replace(
+            state,
+            x=put_rows(state.x, runs, new),
+            objective=put_rows(state.objective, runs, objective),
+            constraints=put_rows(state.constraints, runs, constraints),
+            best=put_rows(state.best, chosen, new[better]),
+            best_objective=put_rows(state.best_objective, chosen, objective[better]),
+            best_constraints=put_rows(state.best_constraints, chosen, constraints[better]),
+            movement=put_rows(state.movement, runs, movement),
+            picked=put_rows(state.picked, kept, new[pick]),
+            picked_values=put_rows(state.picked_values, kept, values[pick]),
+            outer=outer,
+            inner=None,
+            status=tuple(status),
+            reason=tuple(reason),
+            trace=(*state.trace, *rows),
+            steps=state.steps + found.steps,
+            samples=state.samples + found.samples,
+            next=Start(state.next.x, None, found.next.position),
+        )

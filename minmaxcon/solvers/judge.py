@@ -1,0 +1,256 @@
+"""What SFLS concludes at the end of a level: exactly on finite data, from the oracle's bound on streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.core import Estimate, Status
+from minmaxcon.core.lower import lower_bound
+from minmaxcon.solvers.repair import measure, pull_back
+
+if TYPE_CHECKING:
+    from minmaxcon.solvers.sfls import SFLS, SFLSState
+
+__all__ = ["Verdict", "judge_exactly", "judge_stream"]
+
+_TIE = 1e-9
+"""Violations and bounds nearer to 0 than this count as 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The new values of the runs of one query; names as in :class:`~minmaxcon.solvers.sfls.SFLSState`."""
+
+    level: Any
+    anchor: Array
+    first: Any
+    x: Array
+    objective: Any
+    constraints: Any
+    lower: Any
+    opening: Any
+    status: list[Status | None]
+    reason: list[str]
+    rows: list[Mapping[str, Any]]
+
+
+def _choose(mask: Any, new: Array, old: Array) -> Array:
+    """Rows of ``new`` where ``mask`` holds, else of ``old``."""
+    xp = namespace(old)
+    return xp.where(xp.asarray(np.asarray(mask, dtype=float)[:, None], old) > 0, new, old)
+
+
+def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
+    """Judge a query on finite data by exact evaluation."""
+    runs = state.active
+    problem = state.problem.take(runs)
+    searching = bool(np.isinf(state.level[runs]).any())
+    level, first, opening = state.level[runs].copy(), state.first[runs].copy(), state.opening[runs].copy()
+    anchor, x = state.anchor[runs], state.x[runs]
+    objective, constraints, lower = state.objective[runs].copy(), state.constraints[runs].copy(), state.lower[runs].copy()
+
+    family = problem.constraint_family if searching else problem.family
+    raw = family.refine(estimate.x, problem.data)
+    new_objective, new_constraints = measure(problem, raw)
+    raw_violation = violation = new_constraints.max(axis=1)
+    new = raw
+    question = problem.feasibility(runs.size) if searching else problem.at_level(level)
+    bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x)
+
+    if searching:
+        hit = violation < -_TIE
+        anchor = _choose(hit, new, anchor)
+        level = np.where(hit, new_objective + solver.slack, level)
+        first = np.where(hit, level, first)
+        exact_upper = violation
+    else:
+        exact_upper = np.maximum(new_objective - level, violation)
+        infeasible = violation > 0
+        if infeasible.any():
+            slack = measure(problem, anchor)[1].max(axis=1)
+            back, back_objective, back_constraints = pull_back(problem, anchor, slack, new, np.maximum(violation, _TIE))
+            new = _choose(infeasible, back, new)
+            new_objective = np.where(infeasible, back_objective, new_objective)
+            new_constraints = np.where(infeasible[:, None], back_constraints, new_constraints)
+            violation = new_constraints.max(axis=1)
+        weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
+        lower = np.maximum(lower, np.where(weight > 1e-8, level + bound / np.maximum(weight, 1e-8), -np.inf))
+
+    old_violation = constraints.max(axis=1)
+    feasible, was_feasible = violation <= 0, old_violation <= 0
+    better = np.where(was_feasible, feasible & (new_objective < objective), violation < old_violation)
+    x = _choose(better, new, x)
+    objective = np.where(better, new_objective, objective)
+    constraints = np.where(better[:, None], new_constraints, constraints)
+    opening = np.where(np.isnan(opening) & ~searching, exact_upper, opening)
+    if not searching:  # r + P/(2 theta), with the best feasible objective in the place of r + P
+        level = np.where(objective < level, level + (objective - level) / (2.0 * solver.theta), level)
+
+    status: list[Status | None] = []
+    reason: list[str] = []
+    rows: list[Mapping[str, Any]] = []
+    for i, j in enumerate(runs):
+        verdict: tuple[Status | None, str]
+        if estimate.failure[i] is not None:
+            verdict = Status.DIVERGED, f"{estimate.failure[i]}."
+        elif searching:
+            verdict = _search_verdict(violation[i], bound[i], state.rounds, solver.searches)
+        else:
+            verdict = _level_verdict(objective[i], lower[i], first[i], exact_upper[i], opening[i], state.rounds, solver)
+        status.append(verdict[0])
+        reason.append(verdict[1])
+        rows.append(
+            {
+                "run": int(j),
+                "level": state.rounds - 1,
+                "phase": "search" if searching else "level",
+                "r": float(state.level[j]),
+                "U": float(estimate.upper[i]),
+                "P": float(exact_upper[i]),
+                "D": float(bound[i]),
+                "objective": float(objective[i]),
+                "violation": float(constraints[i].max()),
+                "estimate_violation": float(raw_violation[i]),
+                "lower": float(lower[i]),
+                "steps": state.steps + estimate.steps,
+            }
+        )
+    return Verdict(level, anchor, first, x, objective, constraints, lower, opening, status, reason, rows)
+
+
+def _search_verdict(violation: float, bound: float, rounds: int, searches: int) -> tuple[Status | None, str]:
+    if violation < -_TIE:
+        return None, "a strictly feasible point was found."
+    if bound > _TIE:
+        return Status.INFEASIBLE, f"every point violates some constraint by at least {bound:.6g}."
+    if bound >= -1e-6 * (1.0 + abs(violation)) and violation <= 1e-6:
+        return Status.NOT_STRICTLY_FEASIBLE, f"the least violation lies between {bound:.3g} and {violation:.3g}."
+    if rounds >= searches:
+        return Status.NOT_STRICTLY_FEASIBLE, (
+            f"after {rounds} searches the least violation found is {violation:.6g}, and it cannot be below {bound:.6g}."
+        )
+    return None, "looking for a strictly feasible point."
+
+
+def _level_verdict(
+    objective: float, lower: float, first: float, upper: float, opening: float, rounds: int, solver: SFLS
+) -> tuple[Status | None, str]:
+    gap, span = objective - lower, first - lower
+    if np.isfinite(lower):
+        relative = gap / span if span > 0 else 0.0
+        if gap <= solver.tolerance * span or gap <= _TIE * (1.0 + abs(objective)):
+            return Status.SOLVED, f"relative optimality is at most {max(relative, 0.0):.3g}, exactly on the data."
+        if rounds >= solver.levels:
+            return Status.BUDGET, f"after {rounds} levels relative optimality is at most {relative:.3g}."
+        return None, f"relative optimality is at most {relative:.3g}."
+    # No certificate (weak convexity): the paper's rule, U >= -eps_opt with |H(r_0)| replaced by its estimate.
+    if upper >= -_stop(solver, opening):
+        return Status.BUDGET, "the level-set rule U >= -eps_opt holds; without convexity this proves no optimality."
+    return (Status.BUDGET if rounds >= solver.levels else None), f"after {rounds} levels."
+
+
+def _stop(solver: SFLS, opening: float) -> float:
+    r""":math:`\epsilon_{opt} = \frac{4\theta}{6\theta - 1}\,\epsilon\,|H(r_0)|`."""
+    size = max(-opening - solver.oracle_error, 0.0)
+    return 4.0 * solver.theta / (6.0 * solver.theta - 1.0) * solver.tolerance * size
+
+
+def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
+    """Judge a query on a stream by the oracle's bounds; nothing here is exact."""
+    runs = state.active
+    searching = bool(np.isinf(state.level[runs]).any())
+    level, first, opening = state.level[runs].copy(), state.first[runs].copy(), state.opening[runs].copy()
+    anchor, x = state.anchor[runs], state.x[runs]
+    objective, constraints, lower = state.objective[runs].copy(), state.constraints[runs].copy(), state.lower[runs].copy()
+    upper = np.asarray(estimate.upper, dtype=float)
+    values = np.asarray(estimate.values, dtype=float)
+    margins = values if searching else values[:, 1:]
+    violation = margins.max(axis=1)
+    exhausted = bool(getattr(state.query, "exhausted", False))
+
+    status: list[Status | None] = []
+    reason: list[str] = []
+    rows: list[Mapping[str, Any]] = []
+    if searching:
+        hit = violation < 0
+        constraints = margins
+        anchor, x = _choose(hit, estimate.x, anchor), estimate.x
+    else:
+        opening = np.where(np.isnan(opening), upper, opening)
+        better = np.where(constraints.max(axis=1) <= 0, (violation <= 0) & (values[:, 0] + level < objective), True)
+        x = _choose(better, estimate.x, x)
+        objective = np.where(better, values[:, 0] + level, objective)
+        constraints = np.where(better[:, None], margins, constraints)
+        # convexity of H: r - f* <= (r_0 - f*) H(r)/H(r_0), with U in the place of H
+        share = np.clip(upper / np.minimum(opening, -1e-300), 0.0, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = np.where(share < 1, (level - share * first) / (1.0 - share), -np.inf)
+        lower = np.maximum(lower, bound)
+    for i, j in enumerate(runs):
+        verdict: tuple[Status | None, str]
+        if estimate.failure[i] is not None:
+            verdict = Status.DIVERGED, f"{estimate.failure[i]}."
+        elif searching:
+            verdict = _stream_search(violation[i], exhausted, state.rounds, solver.searches)
+        elif violation[i] <= 0 and upper[i] >= -_stop(solver, opening[i]):
+            share_left = max(-upper[i], 0.0) / max(-opening[i], 1e-300)
+            verdict = Status.SOLVED, f"U has fallen to {share_left:.3g} of its first value, with confidence 1 - delta."
+        elif exhausted or state.rounds >= solver.levels:
+            verdict = Status.BUDGET, "the stream has ended." if exhausted else f"after {state.rounds} levels."
+        else:
+            verdict = None, f"after {state.rounds} levels."
+        status.append(verdict[0])
+        reason.append(verdict[1])
+        rows.append(
+            {
+                "run": int(j),
+                "level": state.rounds - 1,
+                "phase": "search" if searching else "level",
+                "r": float(state.level[j]),
+                "U": float(upper[i]),
+                "P": float("nan"),
+                "D": float("nan"),
+                "objective": float(objective[i]),
+                "violation": float(constraints[i].max()),
+                "estimate_violation": float(violation[i]),
+                "lower": float(lower[i]),
+                "steps": state.steps + estimate.steps,
+            }
+        )
+    if searching:
+        start = _objective_estimate(state, estimate)
+        level = np.where(violation < 0, start + solver.slack, level)
+        first = np.where(violation < 0, level, first)
+        objective = start
+    else:
+        level = np.where(upper < 0, level + upper / (2.0 * solver.theta), level)
+    return Verdict(level, anchor, first, x, objective, constraints, lower, opening, status, reason, rows)
+
+
+def _stream_search(violation: float, exhausted: bool, rounds: int, searches: int) -> tuple[Status | None, str]:
+    if violation < 0 and not exhausted:
+        return None, "a strictly feasible point was found."
+    if exhausted or rounds >= searches:
+        return Status.NOT_STRICTLY_FEASIBLE, f"the least violation found is {violation:.6g}."
+    return None, "looking for a strictly feasible point."
+
+
+def _objective_estimate(state: SFLSState, estimate: Estimate) -> Any:
+    """Estimate the objective at the points found, from the next samples of the stream (which are not used up)."""
+    problem = state.problem.take(state.active)
+    question = problem.at_level(np.zeros(state.active.size))
+    dual = question.dual()
+    F: Any = 0.0
+    G: Any = 0.0
+    count = 0
+    for batch in problem.data.draw(estimate.next.position, 200, 100)[0]:
+        found = question.family.evaluate(estimate.x, batch)
+        F, G, count = F + found.F, G + found.G, count + 1
+    if count == 0:
+        return np.full(state.active.size, np.inf)
+    return np.asarray(to_numpy(dual.support(F / count, G / count)), dtype=np.float64)[:, 0]

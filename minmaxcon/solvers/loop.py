@@ -1,0 +1,258 @@
+"""The one loop: it drives a solver's states, and holds the clock, callbacks, progress and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
+from minmaxcon.errors import InvalidInput
+from minmaxcon.solvers.sfls import SFLS
+
+__all__ = ["Progress", "iterate", "progress_bar", "solve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a callback sees after each piece of work.
+
+    Attributes
+    ----------
+    solver : Solver
+        The solver.
+    state : object
+        Its state.
+    seconds : float
+        Time since the solve began.
+    """
+
+    solver: Solver
+    state: Any
+    seconds: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the solver knows at this moment."""
+        return self.solver.outcome(self.state)
+
+
+Callback = Callable[[Progress], Any]
+
+
+def iterate(problem: MinMaxProblem, solver: Solver, *, seed: int = 0, x0: Any = None) -> Iterator[Any]:
+    """Yield the states of a solve, the first before any work; the public form of the loop.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        The problem.
+    solver : Solver
+        The solver.
+    seed : int
+        Seed of all draws.
+    x0 : array_like (d,) or (R, d), optional
+        Where to start instead of the problem's own point.
+
+    Yields
+    ------
+    object
+        The solver's immutable state; ``solver.outcome(state)`` says what is known.
+
+    Raises
+    ------
+    InvalidInput
+        If the seed is not a whole number, or x0 is not a finite point of the primal set.
+    """
+    state = solver.init(problem, _start(problem, solver, seed, x0))
+    yield state
+    while not solver.finished(state):
+        state = solver.step(state)
+        yield state
+
+
+def solve(
+    problem: MinMaxProblem,
+    solver: Solver | None = None,
+    *,
+    seed: int = 0,
+    x0: Any = None,
+    time_limit: float | None = None,
+    budget: int | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Solution:
+    """Solve a constrained stochastic min-max problem.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        The problem; with bounds of shape (R,) it is solved for R runs at once on shared samples.
+    solver : Solver, optional
+        :class:`SFLS` by default.
+    seed : int
+        Seed of all random draws; the same seed gives the same bits.
+    x0 : array_like (d,) or (R, d), optional
+        Where to start instead of the problem's own point.
+    time_limit : float, optional
+        Seconds of wall-clock time.
+    budget : int, optional
+        Largest number of oracle steps.
+    callbacks : sequence of callable
+        Each is called with a :class:`Progress` after each piece of work; one that returns True ends the solve.
+
+    Returns
+    -------
+    Solution
+        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C the status is
+        ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises KeyboardInterrupt.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+    """
+    solver = SFLS() if solver is None else solver
+    if not isinstance(solver, Solver):
+        raise InvalidInput("solver", solver, "must be a Solver such as SFLS() or IQRC().")
+    if time_limit is not None and not (np.isfinite(time_limit) and time_limit > 0):
+        raise InvalidInput("time_limit", time_limit, "must be a positive number of seconds.")
+    if budget is not None and (isinstance(budget, bool) or int(budget) != budget or budget < 1):
+        raise InvalidInput("budget", budget, "must be a whole number of steps of at least 1.")
+    began = time.perf_counter()
+    ended: tuple[Status, str] | None = None
+    with _interruptible() as interrupted:
+        state: Any = None
+        for state in iterate(problem, solver, seed=seed, x0=x0):
+            seconds = time.perf_counter() - began
+            stops = [callback(Progress(solver, state, seconds)) for callback in callbacks]
+            if interrupted.is_set():
+                ended = Status.INTERRUPTED, "stopped by Ctrl-C."
+            elif any(stop is True for stop in stops):
+                ended = Status.BUDGET, "stopped by a callback."
+            elif time_limit is not None and seconds >= time_limit:
+                ended = Status.BUDGET, f"the time limit of {time_limit:g} s was reached."
+            elif budget is not None and solver.outcome(state).steps >= budget:
+                ended = Status.BUDGET, f"the budget of {budget} steps was used."
+            if ended is not None:
+                break
+    settings = {"seed": seed, "solver": describe(solver), "time_limit": time_limit, "budget": budget}
+    unfinished = None if solver.finished(state) else ended
+    return _solution(problem, solver.outcome(state), unfinished, time.perf_counter() - began, settings)
+
+
+def _start(problem: MinMaxProblem, solver: Solver, seed: int, x0: Any) -> Start:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InvalidInput("seed", seed, "must be a whole number of at least 0.")
+    sizes = {n for n in (problem.runs, solver.runs, np.shape(x0)[0] if np.ndim(x0) == 2 else None) if n is not None}
+    if len(sizes) > 1:
+        raise InvalidInput("runs", sorted(sizes), "bounds, step sizes and x0 must agree about the number of runs.")
+    x = problem.start_point(next(iter(sizes), 1))
+    if x0 is not None:
+        points = np.asarray(to_numpy(x0), dtype=np.float64)
+        if points.shape[-1:] != (problem.primal.dimension,) or points.ndim > 2:
+            raise InvalidInput("x0", points.shape, f"must have shape ({problem.primal.dimension},) or one row per run.")
+        if not np.isfinite(points).all() or not np.all(problem.primal.contains(points, 1e-6)):
+            raise InvalidInput("x0", x0, "must be a finite point of the primal set.")
+        x = namespace(x).asarray(np.broadcast_to(points, x.shape).copy(), x)
+    return Start(x, None, Position.start(np.random.default_rng(seed)))
+
+
+def _solution(
+    problem: MinMaxProblem, outcome: Outcome, ended: tuple[Status, str] | None, seconds: float, settings: dict[str, Any]
+) -> Solution:
+    feasible = outcome.constraints.max(axis=1) <= 0
+    final = {Status.SOLVED, Status.INFEASIBLE, Status.NOT_STRICTLY_FEASIBLE, Status.DIVERGED}
+    statuses, reasons, certificates = [], [], []
+    for j, status in enumerate(outcome.status):
+        reason = outcome.reason[j]
+        if ended is not None and status not in final:
+            status, reason = ended[0], f"{ended[1][:-1]}; {reason}"
+        if status is Status.BUDGET and not feasible[j]:
+            status = Status.NOT_STRICTLY_FEASIBLE
+        statuses.append(status)
+        reasons.append(reason[0].upper() + reason[1:])
+        upper = float(outcome.objective[j]) if feasible[j] else np.inf
+        kind = "exact on the data" if outcome.exact else "with confidence"
+        certificates.append(Certificate(kind, upper, float(outcome.lower[j]), outcome.confidence))
+    names = list(outcome.trace[0]) if outcome.trace else []
+    trace = {name: np.array([row[name] for row in outcome.trace]) for name in names}
+    x = np.asarray(to_numpy(outcome.x), dtype=np.float64)
+    several = problem.runs is not None or x.shape[0] > 1
+    pick: Any = (lambda value: value) if several else (lambda value: value[0])
+    return Solution(
+        x=pick(x),
+        objective=outcome.objective if several else float(outcome.objective[0]),
+        constraints=pick(outcome.constraints),
+        status=pick(tuple(statuses)),
+        certificate=pick(tuple(certificates)),
+        reason=pick(tuple(reasons)),
+        trace=trace,
+        steps=outcome.steps,
+        samples=outcome.samples,
+        seconds=seconds,
+        settings=settings,
+    )
+
+
+def describe(part: Any) -> Any:
+    """Return a solver's or oracle's settings as plain values: its class's name and its public attributes."""
+    if isinstance(part, np.ndarray):
+        return part.tolist()
+    if part is None or isinstance(part, (bool, int, float, str)):
+        return part
+    if isinstance(part, (tuple, list)):
+        return [describe(item) for item in part]
+    public = {name: describe(value) for name, value in sorted(vars(part).items()) if not name.startswith("_")}
+    return {"name": type(part).__name__, **public}
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into an event, so that the loop can end in order; a second one raises."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: Any) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def progress_bar(*, file: Any = None) -> Callback:
+    """Return a callback that shows steps, best objective and violation with tqdm, on standard error by default.
+
+    Parameters
+    ----------
+    file : text stream, optional
+        Where the bar is written.
+    """
+    from tqdm.auto import tqdm
+
+    bar = tqdm(unit=" steps", file=file, leave=False, dynamic_ncols=True)
+
+    def show(progress: Progress) -> None:
+        outcome = progress.outcome
+        bar.update(outcome.steps - bar.n)
+        if outcome.trace:
+            best = float(np.min(outcome.objective))
+            bar.set_postfix_str(f"objective {best:.5g}, worst f_i - b_i {float(np.max(outcome.constraints)):.2g}")
+        if progress.solver.finished(progress.state):
+            bar.close()
+
+    return show
