@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from minmaxcon.arrays import Array
+import numpy as np
+
+from minmaxcon.arrays import Array, to_numpy
 
 __all__ = ["Model"]
 
@@ -43,6 +45,10 @@ class Model(ABC):
         pullback : callable
             Gives, from the gradient in the scores (..., B), the gradient in w (..., d).
         """
+
+    def predict(self, w: Any, features: Any) -> Any:
+        """Return the scores (n,) of rows as an ndarray, for one parameter vector w (d,)."""
+        return np.asarray(to_numpy(self.evaluate(w, features)[0]), dtype=np.float64)
 
     @abstractmethod
     def start(self, seed: int) -> Any:

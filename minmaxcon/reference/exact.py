@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.core import MinMaxProblem, Status
-from minmaxcon.reference.prox import feasible_point
-from minmaxcon.reference.solver import load_cvxpy, minimize
+from minmaxcon.reference.solver import feasible_point, load_cvxpy, minimize
 
 __all__ = ["ExactSolution", "level_value", "solve_exact"]
 
@@ -75,9 +74,10 @@ def solve_exact(problem: MinMaxProblem) -> ExactSolution:
     found = [_solve_run(cp, run) for run in _runs(problem)]
     seconds = time.perf_counter() - began
     if problem.runs is None:
-        return ExactSolution(*found[0], seconds=seconds)
-    columns = list(zip(*found, strict=True))
-    return ExactSolution(*map(np.array, columns[:4]), status=columns[4], seconds=seconds)
+        return ExactSolution(*found[0], seconds)
+    x, objective, constraints, multipliers, status = zip(*found, strict=True)
+    stacked = [np.array(column) for column in (x, objective, constraints, multipliers)]
+    return ExactSolution(stacked[0], stacked[1], stacked[2], stacked[3], status, seconds)
 
 
 def level_value(problem: MinMaxProblem, r: Any) -> Any:

@@ -11,19 +11,16 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.geometry import DistanceGenerator, DualPoint, InnerBlock, PerspectiveGenerator
-from minmaxcon.reference.solver import ReferenceFailed, load_cvxpy, minimize
+from minmaxcon.reference.solver import ReferenceFailed, feasible_point, load_cvxpy, minimize
 
 __all__ = [
     "dual_prox_objective",
-    "feasible_point",
     "prox_objective",
     "reference_dual_prox",
     "reference_linear_minimum",
     "reference_prox",
     "reference_support",
 ]
-
-_FAR = 1e-4  # relative to the set: how far a solver's point may lie from the feasible point drawn from it
 
 
 def prox_objective(
@@ -280,35 +277,3 @@ def _by_level(generator: PerspectiveGenerator) -> list[tuple[int, InnerBlock, sl
 def _nearest(block: InnerBlock, alpha: Any) -> Any:
     """Return the nearest point of A: the block's prox without a linear term, at a step that leaves no room."""
     return block.prox(np.zeros_like(alpha), alpha, 1e12)[0]
-
-
-def feasible_point(generator: DistanceGenerator, found: Any) -> Any:
-    """Return the point of a set nearest to what a solver found: the generator's prox without a linear term.
-
-    Parameters
-    ----------
-    generator : DistanceGenerator
-        The geometry.
-    found : ndarray (d,) or None
-        The solver's point; None where it found the set empty.
-
-    Returns
-    -------
-    ndarray (d,)
-        A point of the set, to rounding.
-
-    Raises
-    ------
-    ReferenceFailed
-        If there is no point, or it is far from the set: then cvxpy form and prox contradict each other.
-    """
-    if found is None:
-        raise ReferenceFailed(f"the reference solver found {generator!r} empty; check its cvxpy_constraints.")
-    point = generator.prox(found, np.zeros_like(found), 1.0)
-    moved = float(np.max(np.abs(point - found)))
-    if not generator.contains(point, 1e-9) or moved > _FAR * (1.0 + float(np.max(np.abs(found)))):
-        raise ReferenceFailed(
-            f"the prox of {generator!r} moved the solver's point by {moved:.2g} although its linear term is zero; "
-            "compare its cvxpy_constraints with its prox."
-        )
-    return point

@@ -1,16 +1,19 @@
-"""The one place that imports cvxpy, and the one call of its solver."""
+"""The one place that imports cvxpy, the one call of its solver, and the feasible point drawn from its answer."""
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from typing import Any
 
-from minmaxcon.errors import MinMaxConError, MissingDependency
+import numpy as np
 
-__all__ = ["ReferenceFailed", "load_cvxpy", "minimize"]
+from minmaxcon.errors import MinMaxConError, MissingDependency
+from minmaxcon.geometry import DistanceGenerator
+
+__all__ = ["ReferenceFailed", "feasible_point", "load_cvxpy", "minimize"]
 
 _TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 200}
+_FAR = 1e-4  # relative to the point: how far a solver's point may lie from the feasible point drawn from it
 
 
 class ReferenceFailed(MinMaxConError, ArithmeticError):
@@ -35,12 +38,13 @@ def load_cvxpy(purpose: str) -> Any:
     MissingDependency
         If cvxpy or Clarabel is not installed.
     """
-    for package in ("clarabel", "cvxpy"):
-        try:
-            module = importlib.import_module(package)
-        except ImportError:
-            raise MissingDependency(package, "reference", purpose) from None
-    return module
+    try:
+        import clarabel
+        import cvxpy
+    except ImportError as missing:
+        raise MissingDependency((missing.name or "cvxpy").partition(".")[0], "reference", purpose) from None
+    del clarabel  # imported to see that it is there: cvxpy finds its solver by itself
+    return cvxpy
 
 
 def minimize(cp: Any, objective: Any, constraints: list[Any]) -> Any:
@@ -77,3 +81,35 @@ def minimize(cp: Any, objective: Any, constraints: list[Any]) -> Any:
         if problem.status in {cp.OPTIMAL, cp.OPTIMAL_INACCURATE, cp.INFEASIBLE}:
             return problem
     raise ReferenceFailed(f"the reference solver ended with status {problem.status!r}; scale the problem's numbers.")
+
+
+def feasible_point(generator: DistanceGenerator, found: Any) -> Any:
+    """Return the point of a set nearest to what a solver found: the generator's prox without a linear term.
+
+    Parameters
+    ----------
+    generator : DistanceGenerator
+        The geometry.
+    found : ndarray (d,) or None
+        The solver's point; None where it found the set empty.
+
+    Returns
+    -------
+    ndarray (d,)
+        A point of the set, to rounding.
+
+    Raises
+    ------
+    ReferenceFailed
+        If there is no point, or it is far from the set: then cvxpy form and prox contradict each other.
+    """
+    if found is None:
+        raise ReferenceFailed(f"the reference solver found {generator!r} empty; check its cvxpy_constraints.")
+    point = generator.prox(found, np.zeros_like(found), 1.0)
+    moved = float(np.max(np.abs(point - found)))
+    if not generator.contains(point, 1e-9) or moved > _FAR * (1.0 + float(np.max(np.abs(found)))):
+        raise ReferenceFailed(
+            f"the prox of {generator!r} moved the solver's point by {moved:.2g} although its linear term is zero; "
+            "compare its cvxpy_constraints with its prox."
+        )
+    return point

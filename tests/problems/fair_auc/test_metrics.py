@@ -22,40 +22,17 @@ from minmaxcon_problems.fair_auc.metrics import (
 )
 from minmaxcon_problems.fair_auc.subsets import PredicateSubset, Subset
 
-# The examples of appendix A, as conditions on (label z, group g).
-PAPER: dict[str, list[Any]] = {
-    "group": [lambda z, g: g == 1, lambda z, g: g == -1, lambda z, g: True, lambda z, g: True],
-    "inter_group": [
-        lambda z, g: z == 1 and g == 1,
-        lambda z, g: z == -1 and g == -1,
-        lambda z, g: z == 1 and g == -1,
-        lambda z, g: z == -1 and g == 1,
-    ],
-    "intra_group": [
-        lambda z, g: z == 1 and g == 1,
-        lambda z, g: z == -1 and g == 1,
-        lambda z, g: z == 1 and g == -1,
-        lambda z, g: z == -1 and g == -1,
-    ],
-    "positive_equality_gap": [
-        lambda z, g: z == 1 and g == 1,
-        lambda z, g: z == 1,
-        lambda z, g: True,
-        lambda z, g: True,
-    ],
-    "negative_equality_gap": [
-        lambda z, g: z == -1 and g == 1,
-        lambda z, g: z == -1,
-        lambda z, g: True,
-        lambda z, g: True,
-    ],
-    "bpsn_bnsp": [
-        lambda z, g: z == 1,
-        lambda z, g: z == -1 and g == 1,
-        lambda z, g: z == 1 and g == 1,
-        lambda z, g: z == -1,
-    ],
-}  # fmt: skip
+# The examples of appendix A, as the set of (label, group) in G1, G1', G2 and G2'.
+POSITIVE, NEGATIVE = {(1, 1), (1, -1)}, {(-1, 1), (-1, -1)}
+EVERYONE = POSITIVE | NEGATIVE
+PAPER: dict[str, list[set[tuple[int, int]]]] = {
+    "group": [{(1, 1), (-1, 1)}, {(1, -1), (-1, -1)}, EVERYONE, EVERYONE],
+    "inter_group": [{(1, 1)}, {(-1, -1)}, {(1, -1)}, {(-1, 1)}],
+    "intra_group": [{(1, 1)}, {(-1, 1)}, {(1, -1)}, {(-1, -1)}],
+    "positive_equality_gap": [{(1, 1)}, POSITIVE, EVERYONE, EVERYONE],
+    "negative_equality_gap": [{(-1, 1)}, NEGATIVE, EVERYONE, EVERYONE],
+    "bpsn_bnsp": [POSITIVE, {(-1, 1)}, {(1, 1)}, NEGATIVE],
+}
 
 LABEL = np.array([1, 1, 1, -1, -1, -1, 1, -1])
 GROUP = np.array([1, -1, -1, 1, -1, -1, 1, 1])
@@ -74,7 +51,7 @@ def test_the_table_has_the_metrics_of_the_paper() -> None:
 def test_masks_follow_the_appendix(name: str) -> None:
     masks = METRICS[name].masks(LABEL, GROUP)
     assert masks.dtype == np.bool_
-    expected = [[bool(inside(z, g)) for inside in PAPER[name]] for z, g in zip(LABEL, GROUP, strict=True)]
+    expected = [[(z, g) in inside for inside in PAPER[name]] for z, g in zip(LABEL, GROUP, strict=True)]
     np.testing.assert_array_equal(masks, expected)
 
 
@@ -86,7 +63,7 @@ def test_true_gap_counts_every_pair(name: str, seed: int) -> None:
     scores = rng.integers(0, 5, (2, label.size)) / 4
     expected = []
     for run in scores:
-        sets = [[h for h, z, g in zip(run, label, group, strict=True) if inside(z, g)] for inside in PAPER[name]]
+        sets = [[h for h, z, g in zip(run, label, group, strict=True) if (z, g) in inside] for inside in PAPER[name]]
         expected.append(abs(every_pair(*sets[:2]) - every_pair(*sets[2:])))
     np.testing.assert_allclose(true_gap(scores, label, group, name), expected, atol=1e-15)
     estimate = true_gap_with_interval(scores[0], label, group, name)
@@ -134,7 +111,7 @@ def test_subsets_and_metrics_read_well() -> None:
     assert str(METRICS["group"]) == "group: |AUC(protected; unprotected) - AUC(everyone; everyone)|"
 
     def elderly(label: Any, group: Any) -> Any:
-        return group == 1
+        return (group == 1) & (label != 0)
 
     assert str(PredicateSubset(elderly)) == "elderly"
     for metric in METRICS.values():
@@ -169,7 +146,7 @@ def test_an_empty_subset_is_named_in_the_data_and_undefined_in_a_test() -> None:
         (lambda: METRICS["group"].masks([1, -1], [1]), InvalidInput, ("group", "(1,)", "(2,)")),
         (lambda: METRICS["group"].masks([[1, -1]], [[1, -1]]), InvalidInput, ("label", "(1, 2)", "(n,)")),
         (
-            lambda: resolve_metric([lambda z, g: z] * 4).masks(LABEL, GROUP),
+            lambda: resolve_metric([lambda z, g: z * g] * 4).masks(LABEL, GROUP),
             InvalidInput,
             ("<lambda>", "int64", "boolean"),
         ),

@@ -1,0 +1,156 @@
+"""Problems by name: the interface of a plug-in, and its discovery through entry points."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from minmaxcon.core import MinMaxProblem
+from minmaxcon.errors import InvalidInput, MinMaxConError, UnknownName, Unsupported
+
+__all__ = ["ENTRY_POINT_GROUP", "ProblemPlugin", "load_problem", "plugin", "plugin_names"]
+
+ENTRY_POINT_GROUP = "minmaxcon.problems"
+
+
+class ProblemPlugin(ABC):
+    """A named problem.
+
+    A plug-in registers an instance (or the class) under the entry-point group ``minmaxcon.problems``. Only :meth:`load`
+    is required; the rest lets the command line report true measures beside surrogates, save a model and use it again.
+
+    Attributes
+    ----------
+    name : str
+        The name of the entry point.
+    summary : str
+        One line for ``minmaxcon problems``.
+    """
+
+    name: str = ""
+    summary: str = ""
+
+    @abstractmethod
+    def load(self, **options: Any) -> MinMaxProblem:
+        """Return the problem; the keyword arguments are the plug-in's own, all with defaults."""
+
+    def evaluate(self, problem: MinMaxProblem, x: Any) -> Mapping[str, Any]:
+        """Measure a solution by code that shares nothing with the solvers.
+
+        Parameters
+        ----------
+        problem : MinMaxProblem
+            What :meth:`load` returned.
+        x : ndarray (d,)
+            The solution of one run.
+
+        Returns
+        -------
+        mapping
+            ``objective``, :math:`f_0(x)`; ``values``, the list of :math:`f_i(x)`, bounds not subtracted; and one mapping
+            for each part of the data (``train``, ``test``) with the true measures.
+        """
+        return {}
+
+    def export(self, problem: MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the arrays and the JSON-able description of a model that can be saved.
+
+        Raises
+        ------
+        Unsupported
+            If the plug-in's solutions are no models.
+        """
+        raise Unsupported(f"problem {self.name!r} has no model to save: its solution is the point x itself.")
+
+    def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
+        """Score new rows, an ndarray (n,), with an exported model; ``data`` is a file or data frame.
+
+        Raises
+        ------
+        Unsupported
+            If the plug-in's solutions are no models.
+        """
+        raise Unsupported(f"problem {self.name!r} has no model that scores rows.")
+
+    def options(self) -> tuple[str, ...]:
+        """Names of the keyword arguments of :meth:`load`."""
+        parameters = inspect.signature(self.load).parameters.values()
+        return tuple(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
+
+
+@cache
+def _entry_points() -> dict[str, Any]:
+    return {point.name: point for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name)}
+
+
+def plugin_names() -> tuple[str, ...]:
+    """Return the names of all installed problems, sorted; no plug-in is imported."""
+    return tuple(_entry_points())
+
+
+@cache
+def plugin(name: str) -> ProblemPlugin:
+    """Return a problem plug-in by name.
+
+    Parameters
+    ----------
+    name : str
+        Its entry point's name.
+
+    Returns
+    -------
+    ProblemPlugin
+        The plug-in, imported on first use.
+
+    Raises
+    ------
+    UnknownName
+        If no such problem is installed; the message suggests the nearest name.
+    MinMaxConError
+        If the plug-in fails to import, or is not a :class:`ProblemPlugin`.
+    """
+    known = _entry_points()
+    if name not in known:
+        raise UnknownName("problem", name, known)
+    try:
+        found = known[name].load()
+    except Exception as error:
+        raise MinMaxConError(f"problem {name!r} ({known[name].value}) failed to load: {error}") from error
+    found = found() if isinstance(found, type) else found
+    if not isinstance(found, ProblemPlugin):
+        raise MinMaxConError(f"problem {name!r} ({known[name].value}) is not a ProblemPlugin; register an instance of one.")
+    return found
+
+
+def load_problem(name: str, **options: Any) -> MinMaxProblem:
+    """Return an installed problem, ready to solve.
+
+    Parameters
+    ----------
+    name : str
+        The problem's name, such as ``"fair_auc"``; ``minmaxcon problems`` lists all.
+    **options
+        The plug-in's own options.
+
+    Returns
+    -------
+    MinMaxProblem
+        The problem.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such problem.
+    InvalidInput
+        If the plug-in has no such option, or refuses its value.
+    """
+    found = plugin(name)
+    known = found.options()
+    for option, value in options.items():
+        if option not in known:
+            raise InvalidInput(option, value, str(UnknownName("option of " + name, option, known).remedy))
+    return found.load(**options)

@@ -1,0 +1,226 @@
+"""The plug-in: loading by name, true measures, saved models and their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon.data.encoding import encoding_from_dict
+from minmaxcon.data.labelled import LabelledData
+from minmaxcon.data.tables import encode_rows, read_table
+from minmaxcon.metrics import auc_with_interval
+
+from .build import build_problem, pair_masks
+from .datasets import DATASETS, load_dataset
+from .metrics import METRICS, resolve_metric, true_gap_with_interval
+from .partition import Dataset, dataset_from
+
+__all__ = ["FairAUC", "plugin"]
+
+
+class FairAUC(mm.ProblemPlugin):
+    """Maximise AUC subject to an AUC-based fairness constraint."""
+
+    name = "fair_auc"
+    summary = "Train a scorer that maximises AUC subject to an AUC-based fairness constraint."
+
+    def load(  # noqa: PLR0913  # one flat list of options, as on the command line
+        self,
+        data: Any = "loanapp",
+        metric: Any = "inter_group",
+        kappa: Any = 0.1,
+        *,
+        data_dir: str | Path | None = None,
+        label: Any = None,
+        positive: Any = None,
+        sensitive: Any = None,
+        protected: Any = None,
+        keep_sensitive: bool = False,
+        test_fraction: float | None = None,
+        standardize: bool | None = None,
+        seed: int = 0,
+        c1: float = 0.5,
+        c2: float = 1.0,
+        radius: float = 10.0,
+        model: Any = "linear",
+        engine: str = "numpy",
+        dtype: str = "float64",
+    ) -> mm.MinMaxProblem:
+        """Load data and build the problem.
+
+        Parameters
+        ----------
+        data : str, path, Dataset or LabelledData
+            A data set's name (``minmaxcon data`` lists them), a CSV, Parquet or LIBSVM file, or data at hand.
+        metric : str or four subsets
+            A fairness metric's name, or the subsets G1, G1', G2, G2'.
+        kappa : float or sequence of float
+            The surrogate's bound is :math:`1 + \\kappa`; several are solved as runs of one problem.
+        data_dir : path, optional
+            Folder of the named data sets' files.
+        label, positive, sensitive, protected, keep_sensitive
+            Columns of a file, see :func:`minmaxcon.data.read_table`.
+        test_fraction : float, optional
+            Share of the rows held out, for files and data at hand; 0.3 by default.
+        standardize : bool, optional
+            Whether features are standardised on the training part; by default as the data set declares, yes for files.
+        seed : int
+            Seed of the split and of a network's starting parameters.
+        c1, c2, radius
+            See :func:`~minmaxcon_problems.fair_auc.build_problem`.
+        model : {"linear", "mlp"} or Model
+            The scoring model; ``"mlp"`` has one layer of 10 sigmoid units and needs ``engine="torch"``, its default.
+        engine, dtype : str
+            Array engine and precision.
+
+        Raises
+        ------
+        InvalidInput, DataError
+            Whatever cannot be used, named with the remedy.
+        """
+        resolved = resolve_metric(metric)
+        dataset = self._dataset(
+            data, data_dir, label, positive, sensitive, protected, keep_sensitive, test_fraction, standardize, seed
+        )
+        scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
+        return build_problem(
+            dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, engine=engine, dtype=dtype
+        )
+
+    def _dataset(
+        self,
+        data: Any,
+        data_dir: Any,
+        label: Any,
+        positive: Any,
+        sensitive: Any,
+        protected: Any,
+        keep_sensitive: bool,
+        test_fraction: float | None,
+        standardize: bool | None,
+        seed: int,
+    ) -> Dataset:
+        columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
+        if isinstance(data, Dataset):
+            return data
+        if isinstance(data, LabelledData):
+            return self._split(data, test_fraction, standardize, seed)
+        if isinstance(data, str) and (data in DATASETS or not _looks_like_file(data)):
+            given = {name: value for name, value in columns.items() if value is not None}
+            if test_fraction is not None:
+                given["test_fraction"] = test_fraction
+            if data in DATASETS and given:
+                name, value = next(iter(given.items()))
+                raise mm.InvalidInput(name, value, f"data set {data!r} fixes this itself; leave it out, or give a file.")
+            return load_dataset(data, data_dir=data_dir, seed=seed, standardize=standardize)
+        table = read_table(data, keep_sensitive=keep_sensitive, **columns)
+        return self._split(table, test_fraction, standardize, seed)
+
+    @staticmethod
+    def _split(data: LabelledData, test_fraction: float | None, standardize: bool | None, seed: int) -> Dataset:
+        share = 0.3 if test_fraction is None else test_fraction
+        return dataset_from(data, test_fraction=share, standardize=standardize is not False, seed=seed)
+
+    @staticmethod
+    def _model(model: Any, features: int, engine: str) -> tuple[mm.Model, str]:
+        if isinstance(model, mm.Model):
+            return model, engine
+        if model == "linear":
+            return mm.Linear(features), engine
+        if model == "mlp":
+            from minmaxcon.models.module import mlp
+
+            return mlp(features), "torch"
+        raise mm.UnknownName("model", str(model), ("linear", "mlp"))
+
+    def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
+        """See :meth:`minmaxcon.ProblemPlugin.evaluate`: losses from group means and variances of the scores.
+
+        Returns
+        -------
+        mapping
+            ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`); ``train``, ``test`` (and ``validation``)
+            with ``auc``, ``auc_gap`` and their 95% intervals.
+        """
+        dataset: Dataset = problem.details["dataset"]
+        losses = self._losses(problem, x)
+        result: dict[str, Any] = {"objective": losses[0], "values": [losses[1] + losses[2], losses[3] + losses[4]]}
+        for part in ("train", "validation", "test"):
+            rows = getattr(dataset, part)
+            if rows is not None:
+                result[part] = self._true(problem, x, rows)
+        return result
+
+    def scores(self, problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
+        """Return the scores (n,) of rows in the units in which the model was trained."""
+        model: mm.Model = problem.details["model"]
+        weight = np.asarray(x, dtype=np.float64)[: model.dimension]
+        return model.predict(weight, features)
+
+    def _losses(self, problem: mm.MinMaxProblem, x: Any) -> list[float]:
+        dataset, c1, c2 = problem.details["dataset"], problem.details["c1"], problem.details["c2"]
+        train = dataset.train
+        scores = self.scores(problem, x, train.features)
+        pairs = pair_masks(train.label, problem.details["metric"], train.group)
+        return [
+            c1 * float(scores[g].var() + scores[other].var() + (scores[g].mean() - scores[other].mean() - c2) ** 2)
+            for g, other in pairs
+        ]
+
+    def _true(self, problem: mm.MinMaxProblem, x: Any, rows: LabelledData) -> dict[str, Any]:
+        scores = self.scores(problem, x, rows.features)
+        accuracy = auc_with_interval(scores[rows.label > 0], scores[rows.label < 0])
+        gap = true_gap_with_interval(scores, rows.label, rows.group, problem.details["metric"])
+        return {
+            "auc": accuracy.value,
+            "auc_interval": [accuracy.lower, accuracy.upper],
+            "auc_gap": gap.value,
+            "auc_gap_interval": [gap.lower, gap.upper],
+            "rows": len(rows),
+        }
+
+    def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """See :meth:`minmaxcon.ProblemPlugin.export`: the weight in raw feature units, scaling folded in."""
+        dataset: Dataset = problem.details["dataset"]
+        model: mm.Model = problem.details["model"]
+        if not isinstance(model, mm.Linear):
+            raise mm.Unsupported("only linear models are saved so far; keep the solution's x for a network.")
+        weight = np.asarray(x, dtype=np.float64)[: model.dimension]
+        if dataset.standardizer is not None:
+            weight = np.asarray(dataset.standardizer.fold(weight)[0])
+        encoding = dataset.train.encoding
+        description = {
+            "problem": self.name,
+            "model": "linear",
+            "features": list(dataset.train.feature_names),
+            "encoding": None if encoding is None else encoding.as_dict(),
+            "label_values": list(dataset.train.label_values),
+            "group_values": list(dataset.train.group_values),
+        }
+        return {"weight": weight}, description
+
+    def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
+        """See :meth:`minmaxcon.ProblemPlugin.predict`: higher scores mean the positive label."""
+        if description.get("encoding") is None:
+            raise mm.Unsupported("the model was trained on data at hand: score rows with features @ weight.")
+        features = encode_rows(data, encoding_from_dict(dict(description["encoding"])))
+        return np.asarray(features @ np.asarray(arrays["weight"], dtype=np.float64)).ravel()
+
+    def metrics(self) -> Mapping[str, str]:
+        """Names and one-line descriptions of the fairness metrics."""
+        return {name: metric.description for name, metric in METRICS.items()}
+
+    def datasets(self) -> Sequence[Any]:
+        """The named data sets, each with name, description, source and licence."""
+        return list(DATASETS.values())
+
+
+def _looks_like_file(name: str) -> bool:
+    return "/" in name or "\\" in name or "." in name or Path(name).exists()
+
+
+plugin = FairAUC()
