@@ -73,7 +73,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
-    "show_nav_level": 2,
+    "show_nav_level": 1,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "logo": {"text": "minmaxcon"},

@@ -1,7 +1,7 @@
-"""Constrained stochastic min-max optimization.
+r"""Constrained stochastic min-max optimization.
 
-Minimise :math:`f_0(x)` subject to :math:`f_i(x) \\le b_i`, where every :math:`f_i` is a maximum over inner variables of an
-expectation, known only through samples.
+Minimise :math:`f_0(x)` subject to :math:`f_i(x) \le b_i`, where every :math:`f_i` is a maximum over inner variables
+of an expectation, known only through samples.
 
 >>> import minmaxcon as mm
 >>> problem = mm.load_problem("fair_auc", data="loanapp", metric="inter_group", kappa=0.1)
@@ -27,7 +27,7 @@ from minmaxcon.core import (
     Status,
     StochasticMinMaxConstraint,
 )
-from minmaxcon.data import Finite
+from minmaxcon.data import Finite, Preparation, Stream
 from minmaxcon.errors import (
     DataError,
     InvalidInput,
@@ -51,7 +51,7 @@ from minmaxcon.geometry import (
     interval,
     product,
 )
-from minmaxcon.models import Linear, Model
+from minmaxcon.models import MLP, Linear, Model, TorchModule, mlp
 from minmaxcon.registry import ProblemPlugin, load_problem, plugin, plugin_names
 from minmaxcon.solvers import (
     IQRC,
@@ -69,6 +69,7 @@ from minmaxcon.solvers import (
 
 __all__ = [
     "IQRC",
+    "MLP",
     "SFLS",
     "SMD",
     "Adaptive",
@@ -98,6 +99,7 @@ __all__ = [
     "Outcome",
     "PerspectiveGenerator",
     "Position",
+    "Preparation",
     "ProblemPlugin",
     "Progress",
     "Proximal",
@@ -110,13 +112,16 @@ __all__ = [
     "Status",
     "StepRule",
     "StochasticMinMaxConstraint",
+    "Stream",
     "Theory",
+    "TorchModule",
     "UnknownName",
     "Unsupported",
     "entropy_weight_bound",
     "interval",
     "iterate",
     "load_problem",
+    "mlp",
     "plugin",
     "plugin_names",
     "product",

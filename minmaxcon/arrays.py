@@ -1,6 +1,7 @@
 """The one place that tells NumPy arrays from torch tensors, and the helpers for the run axis.
 
-Solvers, geometries and built-in problems are written once against :class:`Namespace`: about two dozen functions with one
+Solvers, geometries and built-in problems are written once against :class:`Namespace`: about two dozen functions with
+one
 signature for both engines. A namespace is looked up by array type and cached, because a step of a small problem makes
 about sixty array calls and the generic look-ups of a compatibility layer would double its time.
 
@@ -81,7 +82,8 @@ class Namespace:
 
 def _numpy() -> Namespace:
     # The ufuncs' own reductions skip the Python layers of np.sum and np.max (2 us each).
-    add, largest, vecdot = np.add.reduce, np.maximum.reduce, np.vecdot
+    add: Any = np.add.reduce
+    largest: Any = np.maximum.reduce
 
     def total(x: Array, keepdims: bool = False) -> Array:
         return add(x, axis=-1, keepdims=keepdims)
@@ -110,7 +112,7 @@ def _numpy() -> Namespace:
         sum=total,
         max=top,
         argmin=lambda x: np.argmin(x, axis=-1),
-        dot=vecdot,
+        dot=np.vecdot,
         take=lambda x, indices: x.take(indices, axis=-1),
         rows=lambda x, indices: x.take(indices, axis=0),
         concat=lambda parts: np.concatenate(parts, axis=-1),

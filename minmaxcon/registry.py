@@ -35,7 +35,7 @@ class ProblemPlugin(ABC):
     summary: str = ""
 
     @abstractmethod
-    def load(self, **options: Any) -> MinMaxProblem:
+    def load(self, *args: Any, **options: Any) -> MinMaxProblem:
         """Return the problem; the keyword arguments are the plug-in's own, all with defaults."""
 
     def evaluate(self, problem: MinMaxProblem, x: Any) -> Mapping[str, Any]:
@@ -51,8 +51,8 @@ class ProblemPlugin(ABC):
         Returns
         -------
         mapping
-            ``objective``, :math:`f_0(x)`; ``values``, the list of :math:`f_i(x)`, bounds not subtracted; and one mapping
-            for each part of the data (``train``, ``test``) with the true measures.
+            ``objective``, :math:`f_0(x)`; ``values``, the list of :math:`f_i(x)`, bounds not subtracted; and one
+            mapping for each part of the data (``train``, ``test``) with the true measures.
         """
         return {}
 
@@ -79,7 +79,7 @@ class ProblemPlugin(ABC):
     def options(self) -> tuple[str, ...]:
         """Names of the keyword arguments of :meth:`load`."""
         parameters = inspect.signature(self.load).parameters.values()
-        return tuple(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
+        return tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
 
 
 @cache
@@ -122,7 +122,9 @@ def plugin(name: str) -> ProblemPlugin:
         raise MinMaxConError(f"problem {name!r} ({known[name].value}) failed to load: {error}") from error
     found = found() if isinstance(found, type) else found
     if not isinstance(found, ProblemPlugin):
-        raise MinMaxConError(f"problem {name!r} ({known[name].value}) is not a ProblemPlugin; register an instance of one.")
+        raise MinMaxConError(
+            f"problem {name!r} ({known[name].value}) is not a ProblemPlugin; register an instance of one."
+        )
     return found
 
 

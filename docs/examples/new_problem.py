@@ -8,7 +8,7 @@ import minmaxcon as mm
 
 
 class LogisticLoss(mm.StochasticMinMaxConstraint):
-    """f_0 = E log(1 + exp(-label <x, features>)): a plain expectation, so there is no G."""
+    """f_0 = E log(1 + exp(-label <x, features>)): no inner variables."""
 
     name = "logistic loss"
 
@@ -18,7 +18,7 @@ class LogisticLoss(mm.StochasticMinMaxConstraint):
 
 
 class MeanGap(mm.StochasticMinMaxConstraint):
-    """f_1 = |E[score | a] - E[score | b]|, the maximum over alpha in [-1, 1] of alpha E[score contrast]."""
+    """f_1 = max over alpha in [-1, 1] of alpha E[score contrast]."""
 
     name = "mean gap"
     dual = mm.interval(1.0)
@@ -35,15 +35,17 @@ class MeanGap(mm.StochasticMinMaxConstraint):
 rng = np.random.default_rng(0)
 group = rng.random(2000) < 0.3
 features = rng.normal(size=(2000, 3)) + 0.8 * group[:, None]
-label = np.where(features @ [1.0, -0.5, 0.5] + rng.logistic(size=2000) > 0, 1.0, -1.0)
-# One over the share in the whole data, never in the batch: then every batch is unbiased.
+noisy = features @ [1.0, -0.5, 0.5] + rng.logistic(size=2000)
+label = np.where(noisy > 0, 1.0, -1.0)
+# One over the share in the whole data, never in the batch.
 contrast = group / group.mean() - ~group / (~group).mean()
+arrays = {"features": features, "label": label, "contrast": contrast}
 
 problem = mm.MinMaxProblem(
     objective=LogisticLoss(),
     constraints=[MeanGap(bound=0.1)],
     primal=mm.Ball(3, radius=5.0),
-    data=mm.Finite({"features": features, "label": label, "contrast": contrast}, engine="torch"),
+    data=mm.Finite(arrays, engine="torch"),
     name="logistic score with a bounded mean gap",
 )
 solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=500)), seed=0)

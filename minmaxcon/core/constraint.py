@@ -37,7 +37,8 @@ class Evaluation:
 
 
 class StochasticMinMaxConstraint(ABC):
-    r"""The function :math:`f(x) = \max_{\alpha\in A} E F(x;z) + \langle\alpha, E\,G(x;z)\rangle - g(\alpha)` and its bound.
+    r"""The function :math:`f(x) = \max_{\alpha\in A} E F(x;z) + \langle\alpha, E\,G(x;z)\rangle - g(\alpha)` and its
+    bound.
 
     A plug-in implements :meth:`terms`. With torch arrays the gradient then comes from autograd; with NumPy arrays, or
     for speed, it also overrides :meth:`evaluate`. Constraints of one class may be evaluated together by overriding
@@ -96,7 +97,9 @@ class StochasticMinMaxConstraint(ABC):
 
         def pullback(y: Array, a: Array) -> Array:
             total = (y * mean).sum() if moment is None else (y * mean).sum() + (a * moment).sum()
-            (gradient,) = torch.autograd.grad(total, point, retain_graph=True, allow_unused=True, materialize_grads=True)
+            (gradient,) = torch.autograd.grad(
+                total, point, retain_graph=True, allow_unused=True, materialize_grads=True
+            )
             return gradient
 
         empty = mean.new_zeros((*mean.shape, 0))
@@ -121,7 +124,9 @@ class StochasticMinMaxConstraint(ABC):
         Unsupported
             Unless the plug-in overrides it.
         """
-        raise Unsupported(f"{type(self).__name__} has no cvxpy form: override cvxpy_value() to compare with a reference.")
+        raise Unsupported(
+            f"{type(self).__name__} has no cvxpy form: override cvxpy_value() to compare with a reference."
+        )
 
 
 class ConstraintFamily(ABC):
@@ -147,9 +152,7 @@ class ConstraintFamily(ABC):
         """
         return x
 
-    def lagrangian_minimizer(
-        self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0
-    ) -> Any | None:
+    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
         r"""Return a minimiser over x of :math:`\sum_i y_i E F_i + \langle a, E\,G\rangle + d_x`, if one is at hand.
 
         Parameters

@@ -31,15 +31,17 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
     Returns
     -------
     ndarray (R,)
-        At any x the Lagrangian's value plus the Frank-Wolfe term :math:`\min_{u\in X}\langle\nabla\Phi(x), u - x\rangle`
+        At any x the Lagrangian's value plus the Frank-Wolfe term :math:`\min_{u\in X}\langle\nabla\Phi(x), u -
+        x\rangle`
         is a valid bound when the Lagrangian is convex; it is tight at the minimiser, which the family gives in closed
-        form or a general method approximates. Minus infinity where the declared weak convexity exceeds the proximal term.
+        form or a general method approximates. Minus infinity where the declared weak convexity exceeds the proximal
+        term.
     """
     if problem.weak_convexity > 0:
         return np.full(problem.runs, -np.inf)
     xp = namespace(start)
     proximal = problem.proximal
-    found = []
+    found: list[Any] = []
     for j in range(problem.runs):
         center = None if proximal is None else np.asarray(proximal.take([j]).center).reshape(-1)
         weight = 0.0 if proximal is None else proximal.weight
@@ -60,7 +62,13 @@ def _frank_wolfe(problem: LevelProblem, x: Array, weights: Array, scaled: Array)
 
 
 def minimize_lagrangian(
-    problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int = 200, tolerance: float = 1e-7
+    problem: LevelProblem,
+    weights: Array,
+    scaled: Array,
+    start: Array,
+    *,
+    iterations: int = 200,
+    tolerance: float = 1e-7,
 ) -> tuple[Array, Any]:
     r"""Minimise the Lagrangian over X by accelerated prox steps with backtracking and restarts.
 
@@ -96,6 +104,7 @@ def minimize_lagrangian(
         best = np.maximum(best, np.asarray(to_numpy(bound), dtype=np.float64))
         if (np.asarray(to_numpy(value_x)) - best <= tolerance).all():
             break
+        moved, value_moved = momentum, value
         for _ in range(40):
             moved = problem.primal.prox(momentum, gradient, step)
             value_moved, _ = problem.lagrangian(moved, weights, scaled)

@@ -76,7 +76,15 @@ class Oracle(ABC):
     """
 
     @abstractmethod
-    def begin(self, problem: LevelProblem, start: Start, *, accuracy: float, confidence: float) -> Any:
+    def begin(
+        self,
+        problem: LevelProblem,
+        start: Start,
+        *,
+        accuracy: float = 0.0,
+        confidence: float = 0.9,
+        effort: float = 1.0,
+    ) -> Any:
         r"""Return the state at the start of a query.
 
         Parameters
@@ -89,6 +97,8 @@ class Oracle(ABC):
             The oracle error :math:`\epsilon_A` that is wanted; an oracle of a fixed number of steps may ignore it.
         confidence : float
             The probability :math:`1 - \delta` with which it is wanted.
+        effort : float
+            Factor, at least 1, by which this query should be longer than the oracle's ordinary one.
         """
 
     @abstractmethod

@@ -17,7 +17,7 @@ __all__ = ["Outcome", "Solver"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a solver knows at some moment of R runs.
+    r"""What a solver knows at some moment of R runs.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Outcome:
     exact : bool
         Whether these values are exact on finite data.
     confidence : float
-        1 where they are, else :math:`1 - \\delta`.
+        1 where they are, else :math:`1 - \delta`.
     status : tuple of Status
         How each run ended; :attr:`Status.BUDGET` while it goes on.
     reason : tuple of str

@@ -1,5 +1,29 @@
-"""Sources of samples: finite, streaming, and readers of files."""
+"""Sources of samples, and readers of files."""
 
+from minmaxcon.data.encoding import ColumnEncoding, TableEncoding, encoding_from_dict, fit_encoding
 from minmaxcon.data.finite import Finite
+from minmaxcon.data.formats import read_csv, read_frame
+from minmaxcon.data.labelled import LabelledData, group_of, label_of
+from minmaxcon.data.splits import Standardizer, split_indices, stratified_split_indices
+from minmaxcon.data.stream import Preparation, Stream
+from minmaxcon.data.tables import encode_rows, read_table
 
-__all__ = ["Finite"]
+__all__ = [
+    "ColumnEncoding",
+    "Finite",
+    "LabelledData",
+    "Preparation",
+    "Standardizer",
+    "Stream",
+    "TableEncoding",
+    "encode_rows",
+    "encoding_from_dict",
+    "fit_encoding",
+    "group_of",
+    "label_of",
+    "read_csv",
+    "read_frame",
+    "read_table",
+    "split_indices",
+    "stratified_split_indices",
+]

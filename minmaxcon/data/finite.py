@@ -69,7 +69,7 @@ class Finite(Source):
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """See :meth:`Source.draw`: indices of all steps are drawn at once, rows are gathered step by step."""
         rng = position.rng()
-        indices = rng.integers(self.size, size=(steps, batch_size))
+        indices = rng.integers(int(self.size or 0), size=(steps, batch_size))
         after = Position(rng.bit_generator.state, position.samples + steps * batch_size)
         return self._gather(indices), after
 

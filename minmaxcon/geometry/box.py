@@ -87,7 +87,7 @@ class Box(EuclideanGenerator):
         share = np.where(rng.random(share.shape) < 0.3, np.round(share), share)
         return self.lower + share * (self.upper - self.lower)
 
-    def cvxpy_constraints(self, cp: Any, u: Any) -> list[Any]:  # noqa: ARG002  # comparisons need no function of cvxpy
+    def cvxpy_constraints(self, cp: Any, u: Any) -> list[Any]:  # comparisons need no function of cvxpy
         """Return two vectors of inequalities."""
         return [u >= self.lower, u <= self.upper]
 

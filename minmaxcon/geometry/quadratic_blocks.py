@@ -120,7 +120,7 @@ class BoxBlock(_QuadraticBlock):
         reach = np.maximum(np.abs(self.set.lower - self.start), np.abs(self.set.upper - self.start))
         return 0.5 * float(reach @ reach)
 
-    def cvxpy_constraints(self, cp: Any, a: Any, y: Any) -> list[Any]:  # noqa: ARG002  # comparisons need no function
+    def cvxpy_constraints(self, cp: Any, a: Any, y: Any) -> list[Any]:  # comparisons need no function
         """See :meth:`InnerBlock.cvxpy_constraints`."""
         return [a >= y * self.set.lower, a <= y * self.set.upper]
 

@@ -19,6 +19,9 @@ from minmaxcon.solvers.smd import SMD
 __all__ = ["IQRC", "IQRCState"]
 
 
+_STALLS = 3
+
+
 @dataclass(frozen=True, slots=True)
 class IQRCState:
     r"""Where a solve stands.
@@ -41,6 +44,8 @@ class IQRCState:
         Its objective and constraints.
     outer : int
         Outer steps done.
+    stalls : ndarray (R,)
+        How many times in a row the oracle has found nothing better than its start.
     active : ndarray of int
         The runs of the current proximal problem.
     inner : object or None
@@ -60,6 +65,7 @@ class IQRCState:
     picked: Array
     picked_values: Any
     outer: int
+    stalls: Any
     active: Any
     inner: Any
     status: tuple[Status | None, ...]
@@ -77,8 +83,8 @@ class IQRC(Solver):
         \tilde x_{s+1} \approx \arg\min_{x\in X} f_0(x) + \hat\rho V(x, \tilde x_s)
         \quad\text{s.t.}\quad f_i(x) + \hat\rho V(x, \tilde x_s) \le b_i
 
-    with :math:`V(x, \tilde x) = \frac12|x - \tilde x|^2` on Euclidean sets. :math:`|\tilde x_{s+1} - \tilde x_s|` estimates
-    the distance to the proximal point, the measure of near stationarity.
+    with :math:`V(x, \tilde x) = \frac12|x - \tilde x|^2` on Euclidean sets. :math:`|\tilde x_{s+1} - \tilde x_s|`
+    estimates the distance to the proximal point, the measure of near stationarity.
 
     Parameters
     ----------
@@ -113,7 +119,7 @@ class IQRC(Solver):
         tolerance: float = 1e-3,
         output: Literal["best", "last", "random"] = "best",
     ) -> None:
-        self.oracle = SFLS(oracle=SMD(steps=1000), levels=4) if oracle is None else oracle
+        self.oracle = SFLS(oracle=SMD(steps=1000), levels=6) if oracle is None else oracle
         if not isinstance(self.oracle, Solver):
             raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
         for name, value in (("weight", weight), ("tolerance", tolerance)):
@@ -152,6 +158,7 @@ class IQRC(Solver):
             picked=x,
             picked_values=values,
             outer=0,
+            stalls=np.zeros(runs, dtype=int),
             active=np.arange(runs),
             inner=None,
             status=(None,) * runs,
@@ -217,6 +224,9 @@ class IQRC(Solver):
         else:
             objective, constraints = found.objective, found.constraints
         movement = np.asarray(to_numpy(state.problem.primal.norm(new - xp.rows(state.x, runs))), dtype=float)
+        # No movement at all says that the oracle failed, not that the point is stationary.
+        stalls = state.stalls.copy()
+        stalls[runs] = np.where(movement > 0, 0, stalls[runs] + 1)
         status, reason = list(state.status), list(state.reason)
         rows: list[Mapping[str, Any]] = []
         outer = state.outer + 1
@@ -225,7 +235,9 @@ class IQRC(Solver):
             text = f"the last proximal step has length {movement[i]:.3g}."
             if found.status[i] is Status.DIVERGED or (found.status[i] in stuck and not feasible):
                 status[j], reason[j] = found.status[i], found.reason[i]
-            elif feasible and movement[i] <= self.tolerance:
+            elif stalls[j] >= _STALLS:
+                status[j], reason[j] = Status.BUDGET, f"{_STALLS} times in a row the oracle found nothing better."
+            elif feasible and 0 < movement[i] <= self.tolerance:
                 status[j], reason[j] = Status.SOLVED, f"nearly stationary: {text}"
             elif outer >= self.iterations:
                 status[j], reason[j] = Status.BUDGET, text
@@ -244,7 +256,8 @@ class IQRC(Solver):
         better = np.where(
             best_violation <= 0, (violation <= 0) & (objective < state.best_objective[runs]), violation < best_violation
         )
-        # Reservoir sampling: uniform over the outer iterates. The draw comes from the caller's seed through the position,
+        # Reservoir sampling: uniform over the outer iterates. The draw comes from the caller's seed through the
+        # position,
         # whose generator does not move on streams, so the outer-th number of it is taken.
         draw = found.next.position.rng().random(outer)[-1]
         pick = np.full(runs.size, draw * outer < 1.0)
@@ -262,6 +275,7 @@ class IQRC(Solver):
             picked=put_rows(state.picked, kept, new[pick]),
             picked_values=put_rows(state.picked_values, kept, values[pick]),
             outer=outer,
+            stalls=stalls,
             inner=None,
             status=tuple(status),
             reason=tuple(reason),

@@ -52,7 +52,11 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
     searching = bool(np.isinf(state.level[runs]).any())
     level, first, opening = state.level[runs].copy(), state.first[runs].copy(), state.opening[runs].copy()
     anchor, x = state.anchor[runs], state.x[runs]
-    objective, constraints, lower = state.objective[runs].copy(), state.constraints[runs].copy(), state.lower[runs].copy()
+    objective, constraints, lower = (
+        state.objective[runs].copy(),
+        state.constraints[runs].copy(),
+        state.lower[runs].copy(),
+    )
 
     family = problem.constraint_family if searching else problem.family
     raw = family.refine(estimate.x, problem.data)
@@ -149,7 +153,7 @@ def _level_verdict(
             return Status.BUDGET, f"after {rounds} levels relative optimality is at most {relative:.3g}."
         return None, f"relative optimality is at most {relative:.3g}."
     # No certificate (weak convexity): the paper's rule, U >= -eps_opt with |H(r_0)| replaced by its estimate.
-    if upper >= -_stop(solver, opening):
+    if opening < 0 and -_stop(solver, opening) <= upper <= 0:
         return Status.BUDGET, "the level-set rule U >= -eps_opt holds; without convexity this proves no optimality."
     return (Status.BUDGET if rounds >= solver.levels else None), f"after {rounds} levels."
 
@@ -166,7 +170,11 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
     searching = bool(np.isinf(state.level[runs]).any())
     level, first, opening = state.level[runs].copy(), state.first[runs].copy(), state.opening[runs].copy()
     anchor, x = state.anchor[runs], state.x[runs]
-    objective, constraints, lower = state.objective[runs].copy(), state.constraints[runs].copy(), state.lower[runs].copy()
+    objective, constraints, lower = (
+        state.objective[runs].copy(),
+        state.constraints[runs].copy(),
+        state.lower[runs].copy(),
+    )
     upper = np.asarray(estimate.upper, dtype=float)
     values = np.asarray(estimate.values, dtype=float)
     margins = values if searching else values[:, 1:]

@@ -147,7 +147,7 @@ def solve(
     return _solution(problem, solver.outcome(state), unfinished, time.perf_counter() - began, settings)
 
 
-def _start(problem: MinMaxProblem, solver: Solver, seed: int, x0: Any) -> Start:
+def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InvalidInput("seed", seed, "must be a whole number of at least 0.")
     sizes = {n for n in (problem.runs, solver.runs, np.shape(x0)[0] if np.ndim(x0) == 2 else None) if n is not None}
@@ -222,7 +222,7 @@ def _interruptible() -> Iterator[threading.Event]:
         return
     previous = signal.getsignal(signal.SIGINT)
 
-    def note(number: int, frame: Any) -> None:
+    def note(_number: int, _frame: Any) -> None:
         if pressed.is_set():
             raise KeyboardInterrupt
         pressed.set()

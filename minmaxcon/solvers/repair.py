@@ -24,8 +24,8 @@ def pull_back(
 ) -> tuple[Array, Any, Any]:
     r"""Find the feasible point farthest along the segment from a strictly feasible anchor to x.
 
-    The largest violation :math:`\phi(t)` at :math:`x_a + t(x - x_a)` is convex in t for convex constraints, negative at 0
-    and positive at 1, so the root of each chord is feasible, and the roots increase to the root of :math:`\phi`.
+    The largest violation :math:`\phi(t)` at :math:`x_a + t(x - x_a)` is convex in t for convex constraints, negative
+    at 0 and positive at 1, so the root of each chord is feasible, and the roots increase to the root of :math:`\phi`.
 
     Parameters
     ----------

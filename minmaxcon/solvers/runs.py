@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Start
 from minmaxcon.geometry import DualPoint
@@ -43,5 +42,3 @@ def put_start(start: Start, runs: Any, part: Start) -> Start:
         names = [field.name for field in fields(DualPoint)]
         dual = DualPoint(*(put_rows(getattr(start.dual, n), runs, getattr(part.dual, n)) for n in names))
     return Start(x, dual, part.position)
-
-

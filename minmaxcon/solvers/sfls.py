@@ -108,6 +108,9 @@ class SFLS(Solver):
         Added to the first level, for starts that are only nearly feasible.
     searches : int
         Largest number of queries in search of a strictly feasible point.
+    growth : float
+        Factor, at least 1, by which each query is longer than the one before: the noise that is left in an average
+        falls with the root of its length, so any tolerance is reached in the end.
 
     Raises
     ------
@@ -129,6 +132,7 @@ class SFLS(Solver):
         oracle_error: float = 0.0,
         slack: float = 0.0,
         searches: int = 5,
+        growth: float = 1.1,
     ) -> None:
         self.oracle = SMD() if oracle is None else oracle
         if not isinstance(self.oracle, Oracle):
@@ -148,7 +152,9 @@ class SFLS(Solver):
                 raise InvalidInput(name, value, "must be finite and at least 0.")
         self.tolerance, self.levels, self.theta = float(tolerance), int(levels), float(theta)
         self.delta, self.oracle_error, self.slack = float(delta), float(oracle_error), float(slack)
-        self.searches = int(searches)
+        if not (np.isfinite(growth) and growth >= 1):
+            raise InvalidInput("growth", growth, "must be finite and at least 1.")
+        self.searches, self.growth = int(searches), float(growth)
 
     @property
     def runs(self) -> int | None:
@@ -232,7 +238,9 @@ class SFLS(Solver):
         if start.dual is not None and start.dual.weights.shape[-1] != problem.bounds.shape[1]:
             start = replace(start, dual=None)  # the duals of the search have no weight of the objective
         confidence = 1.0 - self.delta / 2.0 ** (state.rounds + 1)
-        query = self.oracle.begin(problem, start, accuracy=self.oracle_error, confidence=confidence)
+        # The effort depends on the number of the query alone, so that a run of many equals the same run alone.
+        effort = self.growth**state.rounds
+        query = self.oracle.begin(problem, start, accuracy=self.oracle_error, confidence=confidence, effort=effort)
         return replace(state, query=query, active=active, rounds=state.rounds + 1)
 
     def _end(self, state: SFLSState) -> SFLSState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,8 +41,8 @@ class SMDState:
         The sum of the weights.
     position : Position
         Where the data are read from next.
-    steps : int
-        Steps taken.
+    steps, limit : int
+        Steps taken, and steps to take.
     exhausted : bool
         Whether a stream has ended.
     failure : tuple of (str or None)
@@ -57,6 +58,7 @@ class SMDState:
     weight: Array
     position: Position
     steps: int
+    limit: int
     exhausted: bool
     failure: tuple[str | None, ...]
 
@@ -122,8 +124,16 @@ class SMD(Oracle):
         """Number of runs where a step size is a vector, else None."""
         return self.step_rule.runs
 
-    def begin(self, problem: LevelProblem, start: Start, *, accuracy: float = 0.0, confidence: float = 0.9) -> SMDState:
-        """See :meth:`Oracle.begin`; the number of steps is fixed, so accuracy and confidence are not used."""
+    def begin(
+        self,
+        problem: LevelProblem,
+        start: Start,
+        *,
+        accuracy: float = 0.0,
+        confidence: float = 0.9,
+        effort: float = 1.0,
+    ) -> SMDState:
+        """See :meth:`Oracle.begin`; ``effort`` sets the number of steps, accuracy and confidence are not used."""
         dual = problem.dual(self.entropy_weight)
         x = start.x
         xp = namespace(x)
@@ -136,11 +146,12 @@ class SMD(Oracle):
         memory = self.step_rule.start(problem, dual, x, probe)
         sums = xp.double(xp.zeros((x.shape[0], width), x))
         none: tuple[str | None, ...] = (None,) * problem.runs
-        return SMDState(problem, dual, x, y, memory, sums, sums[:, :1] + 0.0, start.position, 0, False, none)
+        limit = math.ceil(self.steps * effort)
+        return SMDState(problem, dual, x, y, memory, sums, sums[:, :1] + 0.0, start.position, 0, limit, False, none)
 
     def advance(self, state: SMDState) -> SMDState:
         """See :meth:`Oracle.advance`: one block of steps."""
-        count = min(self.block, self.steps - state.steps)
+        count = min(self.block, state.limit - state.steps)
         batches, position = state.problem.data.draw(state.position, count, self.batch_size)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught below, and named
             after = self._run(state, batches)
@@ -152,7 +163,7 @@ class SMD(Oracle):
 
     def finished(self, state: SMDState) -> bool:
         """See :meth:`Oracle.finished`."""
-        return state.steps >= self.steps or state.exhausted or all(f is not None for f in state.failure)
+        return state.steps >= state.limit or state.exhausted or all(f is not None for f in state.failure)
 
     def estimate(self, state: SMDState) -> Estimate:
         """See :meth:`Oracle.estimate`."""
@@ -200,13 +211,12 @@ class SMD(Oracle):
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)
             steps += 1
-        return SMDState(
-            problem, dual, x, y, memory, sums, weight_sum, state.position, steps, state.exhausted, state.failure
-        )
+        return replace(state, x=x, y=y, memory=memory, sums=sums, weight=weight_sum, steps=steps)
 
     def _freeze(self, before: SMDState, after: SMDState, count: int) -> SMDState:
         """Put runs that are no longer finite back to their last good state, and name the step."""
-        bad = ~np.asarray(to_numpy(namespace(after.sums).isfinite(after.sums))).all(axis=1)
+        finite: Any = np.asarray(to_numpy(namespace(after.sums).isfinite(after.sums)))
+        bad = ~finite.all(axis=1)
         failure = list(before.failure)
         if any(f is None for f, b in zip(failure, bad, strict=True) if b):
             batches, _ = before.problem.data.draw(before.position, count, self.batch_size)

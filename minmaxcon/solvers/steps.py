@@ -166,8 +166,10 @@ class InverseSqrt(StepRule):
 
 
 class Theory(StepRule):
-    r"""The steps of the theorem: :math:`\eta_t = 2D_x^2\gamma_t`, :math:`\tau_t = 2D_y^2\gamma_t`,
-    :math:`\gamma_t = 1/(M\sqrt{t+1})`, averaging weight :math:`\gamma_t`.
+    r"""The steps of the theorem.
+
+    :math:`\eta_t = 2D_x^2\gamma_t` and :math:`\tau_t = 2D_y^2\gamma_t` with :math:`\gamma_t = 1/(M\sqrt{t+1})`, which
+    is also the averaging weight.
 
     Parameters
     ----------

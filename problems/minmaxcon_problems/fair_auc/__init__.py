@@ -3,8 +3,10 @@
 from minmaxcon_problems.fair_auc.build import build_problem, least_kappa
 from minmaxcon_problems.fair_auc.constraint import AUCConstraint, AUCFamily, Layout
 from minmaxcon_problems.fair_auc.datasets import DATASETS, Dataset, dataset_from, load_dataset
-from minmaxcon_problems.fair_auc.metrics import METRICS, FairnessMetric, Subset, resolve_metric, true_gap
+from minmaxcon_problems.fair_auc.metrics import METRICS, FairnessMetric, resolve_metric, true_gap
 from minmaxcon_problems.fair_auc.plugin import FairAUC, plugin
+from minmaxcon_problems.fair_auc.streaming import GroupWeights, stream_problem
+from minmaxcon_problems.fair_auc.subsets import Subset
 
 __all__ = [
     "DATASETS",
@@ -14,6 +16,7 @@ __all__ = [
     "Dataset",
     "FairAUC",
     "FairnessMetric",
+    "GroupWeights",
     "Layout",
     "Subset",
     "build_problem",
@@ -22,5 +25,6 @@ __all__ = [
     "load_dataset",
     "plugin",
     "resolve_metric",
+    "stream_problem",
     "true_gap",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from .constraint import AUCConstraint, Layout
 from .metrics import FairnessMetric
 from .partition import Dataset
 
-__all__ = ["build_problem", "least_kappa", "pair_masks"]
+__all__ = ["assemble", "build_problem", "checked_kappa", "least_kappa", "pair_masks"]
 
 
 def least_kappa(c1: float, c2: float) -> float:
     r"""Return :math:`2c_1c_2^2 - 1`: below it no model satisfies both constraints, since their maximum is at least
-    :math:`2c_1c_2^2` whatever the scores."""
+    :math:`2c_1c_2^2` whatever the scores.
+    """
     return 2.0 * c1 * c2**2 - 1.0
 
 
@@ -82,10 +83,7 @@ def build_problem(
     DataError
         If one of the metric's subsets is empty in the training data.
     """
-    for name, value in (("c1", c1), ("c2", c2), ("radius", radius)):
-        if not (np.isfinite(value) and value > 0):
-            raise mm.InvalidInput(name, value, "must be positive and finite.")
-    bounds = _checked_kappa(kappa, c1, c2)
+    bounds = checked_kappa(kappa, c1, c2)
     train = dataset.train
     metric.require_members(metric.masks(train.label, train.group), train.name)
     masks = pair_masks(train.label, metric, train.group)
@@ -96,32 +94,89 @@ def build_problem(
     data = mm.Finite({"features": features, "weights": weights}, engine=engine, dtype=dtype)
 
     means = np.stack([np.asarray(features[mask].mean(axis=0)).ravel() for mask in slots])
-    reach = float(np.max(model.score_bound(radius, means[::2] - means[1::2])))
-    offset = float(np.max(model.score_bound(radius, means)))
-    reach, offset = max(reach, 1e-6), max(offset, 1e-6)  # a metric that no score can tell apart still needs a set
-    layout = Layout(model, len(masks), float(c1), float(c2), float(radius))
-
-    def constraint(pairs: Sequence[int], bound: Any, name: str) -> AUCConstraint:
-        return AUCConstraint(layout, pairs, reach, bound, name)
-
-    size = 2 * layout.pairs
-    primal = mm.product([mm.Ball(model.dimension, radius), mm.Box([-offset] * size, [offset] * size)])
-    start = np.concatenate([model.start(seed), np.zeros(size)])
-    return mm.MinMaxProblem(
-        objective=constraint([0], 0.0, "AUC surrogate"),
-        constraints=[
-            constraint([1, 2], bounds, "AUC(G1,G1') not above AUC(G2,G2')"),
-            constraint([3, 4], bounds, "AUC(G2,G2') not above AUC(G1,G1')"),
-        ],
-        primal=primal,
-        data=data,
-        start=start,
-        name=f"fair_auc: {dataset.name}, {metric.name}",
-        details={"dataset": dataset, "metric": metric, "kappa": kappa, "c1": c1, "c2": c2, "model": model},
+    details = {"dataset": dataset, "metric": metric, "kappa": kappa, "c1": c1, "c2": c2, "model": model}
+    return assemble(
+        data,
+        model,
+        means,
+        bounds,
+        c1=c1,
+        c2=c2,
+        radius=radius,
+        name=f"{dataset.name}, {metric.name}",
+        details=details,
+        seed=seed,
     )
 
 
-def _checked_kappa(kappa: Any, c1: float, c2: float) -> Any:
+def assemble(
+    data: mm.Source,
+    model: mm.Model,
+    means: Any,
+    bounds: Any,
+    *,
+    c1: float,
+    c2: float,
+    radius: float,
+    name: str,
+    details: Mapping[str, Any],
+    seed: int = 0,
+) -> mm.MinMaxProblem:
+    r"""Put the problem together from a source of features and slot weights.
+
+    Parameters
+    ----------
+    data : Source
+        Batches with ``features`` (B, p) and ``weights`` (B, 10).
+    model : Model
+        The scoring model.
+    means : ndarray (10, p)
+        Mean features of each slot's group, which size the sets: :math:`I_{ab}` bounds a mean score,
+        :math:`I_\alpha` a difference of the two of a pair.
+    bounds : float or ndarray (R,)
+        :math:`1 + \kappa`.
+    c1, c2, radius : float
+        As for :func:`build_problem`.
+    name : str
+        For reports.
+    details : mapping
+        Kept with the problem.
+    seed : int
+        Seed of the starting parameters.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+    """
+    for argument, value in (("c1", c1), ("c2", c2), ("radius", radius)):
+        if not (np.isfinite(value) and value > 0):
+            raise mm.InvalidInput(argument, value, "must be positive and finite.")
+    reach = float(np.max(model.score_bound(radius, means[::2] - means[1::2])))
+    offset = float(np.max(model.score_bound(radius, means)))
+    reach, offset = max(reach, 1e-6), max(offset, 1e-6)  # a metric that no score can tell apart still needs a set
+    layout = Layout(model, len(means) // 2, float(c1), float(c2), float(radius))
+    size = len(means)
+    sides = (([1, 2], "AUC(G1,G1') not above AUC(G2,G2')"), ([3, 4], "AUC(G2,G2') not above AUC(G1,G1')"))
+    return mm.MinMaxProblem(
+        objective=AUCConstraint(layout, [0], reach, name="AUC surrogate"),
+        constraints=[AUCConstraint(layout, pairs, reach, bounds, side) for pairs, side in sides],
+        primal=mm.product([mm.Ball(model.dimension, radius), mm.Box([-offset] * size, [offset] * size)]),
+        data=data,
+        start=np.concatenate([model.start(seed), np.zeros(size)]),
+        name=f"fair_auc: {name}",
+        details=details,
+    )
+
+
+def checked_kappa(kappa: Any, c1: float, c2: float) -> Any:
+    r"""Return the bounds :math:`1 + \kappa`, a float or ndarray (R,), or refuse a kappa that no model can meet.
+
+    Raises
+    ------
+    InvalidInput
+        If a kappa is not finite, or below the least feasible one, which the message names.
+    """
     numbers = np.asarray(kappa, dtype=np.float64)
     if numbers.ndim > 1 or numbers.size == 0 or not np.isfinite(numbers).all():
         raise mm.InvalidInput("kappa", kappa, "must be a finite number or a list of them.")

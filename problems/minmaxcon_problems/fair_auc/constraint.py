@@ -59,7 +59,7 @@ class Layout:
 
 
 class AUCConstraint(mm.StochasticMinMaxConstraint):
-    """The sum of the quadratic AUC losses of one or several pairs.
+    r"""The sum of the quadratic AUC losses of one or several pairs.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class AUCConstraint(mm.StochasticMinMaxConstraint):
     pairs : sequence of int
         Which pairs are summed.
     reach : float
-        Largest absolute value of an inner variable, :math:`I_\\alpha`.
+        Largest absolute value of an inner variable, :math:`I_\alpha`.
     bound : float or array (R,)
         The bound; ignored for the objective.
     name : str
@@ -112,7 +112,9 @@ class AUCFamily(mm.ConstraintFamily):
         super().__init__(constraints)
         self.layout = layout = constraints[0].layout
         if any(other.layout is not layout for other in constraints):
-            raise mm.Unsupported("fair AUC constraints of different layouts cannot share a problem: build them together.")
+            raise mm.Unsupported(
+                "fair AUC constraints of different layouts cannot share a problem: build them together."
+            )
         self._moments: tuple[mm.Source, GroupMoments] | None = None
         c1, c2 = layout.c1, layout.c2
         pairs = [pair for constraint in constraints for pair in constraint.pairs]
@@ -169,7 +171,8 @@ class AUCFamily(mm.ConstraintFamily):
         xp = namespace(x)
         w = x[..., : self.layout.model.dimension]
         means = sum(
-            share * (self.layout.model.evaluate(w, batch["features"])[0] @ (batch["weights"] / batch["weights"].shape[0]))
+            share
+            * (self.layout.model.evaluate(w, batch["features"])[0] @ (batch["weights"] / batch["weights"].shape[0]))
             for share, batch in data.chunks()
         )
         return xp.concat([w, means])

@@ -10,11 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from minmaxcon.data.encoding import ColumnEncoding, TableEncoding, fit_encoding
-from minmaxcon.data.formats import read_csv, read_frame
-from minmaxcon.data.labelled import LabelledData, group_of, label_of
-from minmaxcon.data.splits import split_indices, stratified_split_indices
-from minmaxcon.data.tables import read_table
+from minmaxcon.data import (
+    ColumnEncoding,
+    LabelledData,
+    TableEncoding,
+    fit_encoding,
+    group_of,
+    label_of,
+    read_csv,
+    read_frame,
+    read_table,
+    split_indices,
+    stratified_split_indices,
+)
 from minmaxcon.errors import MissingDependency
 from minmaxcon_problems.fair_auc.partition import Dataset
 

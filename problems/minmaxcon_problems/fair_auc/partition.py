@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minmaxcon.data.labelled import LabelledData
-from minmaxcon.data.splits import Standardizer, stratified_split_indices
+from minmaxcon.data import LabelledData, Standardizer, stratified_split_indices
 from minmaxcon.errors import InvalidInput
 
 __all__ = ["Dataset", "dataset_from"]

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.data.encoding import encoding_from_dict
-from minmaxcon.data.labelled import LabelledData
-from minmaxcon.data.tables import encode_rows, read_table
+from minmaxcon.data import LabelledData, encode_rows, encoding_from_dict, read_table
 from minmaxcon.metrics import auc_with_interval
 
 from .build import build_problem, pair_masks
@@ -28,7 +26,7 @@ class FairAUC(mm.ProblemPlugin):
     name = "fair_auc"
     summary = "Train a scorer that maximises AUC subject to an AUC-based fairness constraint."
 
-    def load(  # noqa: PLR0913  # one flat list of options, as on the command line
+    def load(  # one flat list of options, as on the command line
         self,
         data: Any = "loanapp",
         metric: Any = "inter_group",
@@ -50,7 +48,7 @@ class FairAUC(mm.ProblemPlugin):
         engine: str = "numpy",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
-        """Load data and build the problem.
+        r"""Load data and build the problem.
 
         Parameters
         ----------
@@ -59,7 +57,7 @@ class FairAUC(mm.ProblemPlugin):
         metric : str or four subsets
             A fairness metric's name, or the subsets G1, G1', G2, G2'.
         kappa : float or sequence of float
-            The surrogate's bound is :math:`1 + \\kappa`; several are solved as runs of one problem.
+            The surrogate's bound is :math:`1 + \kappa`; several are solved as runs of one problem.
         data_dir : path, optional
             Folder of the named data sets' files.
         label, positive, sensitive, protected, keep_sensitive
@@ -115,7 +113,9 @@ class FairAUC(mm.ProblemPlugin):
                 given["test_fraction"] = test_fraction
             if data in DATASETS and given:
                 name, value = next(iter(given.items()))
-                raise mm.InvalidInput(name, value, f"data set {data!r} fixes this itself; leave it out, or give a file.")
+                raise mm.InvalidInput(
+                    name, value, f"data set {data!r} fixes this itself; leave it out, or give a file."
+                )
             return load_dataset(data, data_dir=data_dir, seed=seed, standardize=standardize)
         table = read_table(data, keep_sensitive=keep_sensitive, **columns)
         return self._split(table, test_fraction, standardize, seed)
@@ -143,7 +143,7 @@ class FairAUC(mm.ProblemPlugin):
         Returns
         -------
         mapping
-            ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`); ``train``, ``test`` (and ``validation``)
+            ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`); ``train``, ``test`` (``validation``)
             with ``auc``, ``auc_gap`` and their 95% intervals.
         """
         dataset: Dataset = problem.details["dataset"]

@@ -53,7 +53,7 @@ class GroupMoments:
         groups: Any = None
         for share, batch in data.chunks():
             raw = batch["features"]
-            features = raw if hasattr(raw, "tocsr") else np.asarray(to_numpy(raw), dtype=np.float64)
+            features: Any = raw if hasattr(raw, "tocsr") else np.asarray(to_numpy(raw), dtype=np.float64)
             weights = np.asarray(to_numpy(batch["weights"]), dtype=np.float64) * (share / raw.shape[0])
             first = first + np.asarray((features.T @ weights).T)
             if groups is None:  # slots of one group have one column, whatever the piece
@@ -62,7 +62,11 @@ class GroupMoments:
             for s in range(weights.shape[1]):
                 key = weights[:, s].tobytes()
                 if key not in groups:
-                    scaled = features.multiply(weights[:, s][:, None]) if hasattr(raw, "tocsr") else features * weights[:, [s]]
+                    scaled = (
+                        features.multiply(weights[:, s][:, None])
+                        if hasattr(raw, "tocsr")
+                        else features * weights[:, [s]]
+                    )
                     product = features.T @ scaled
                     groups[key] = np.asarray(product.todense() if hasattr(product, "todense") else product)
                 products.append(groups[key])
@@ -89,7 +93,7 @@ class GroupMoments:
         -------
         ndarray (d,)
             The minimiser :math:`(w, a, b)`. The offsets are eliminated in closed form; what is left is
-            :math:`(Q + \lambda I)w = l` with :math:`\lambda \ge 0` and :math:`|w| \le R`, solved in the eigenbasis of Q.
+            :math:`(Q + \lambda I)w = l` with :math:`\lambda \ge 0` and :math:`|w| \le R`, solved in its eigenbasis.
         """
         layout, slots = family.layout, family.slots
         pull = 2.0 * layout.c1 * np.maximum(y, 0.0)[family.owner]
@@ -118,7 +122,9 @@ class GroupMoments:
             total = total + c1 * cp.square(delta @ x[:d]) - 2.0 * c1 * c2 * (delta @ x[:d]) + c1 * c2**2
             for slot in (2 * pair, 2 * pair + 1):
                 root = _root(self.covariances[slot])
-                total = total + c1 * cp.sum_squares(root @ x[:d]) + c1 * cp.square(self.means[slot] @ x[:d] - x[d + slot])
+                total = (
+                    total + c1 * cp.sum_squares(root @ x[:d]) + c1 * cp.square(self.means[slot] @ x[:d] - x[d + slot])
+                )
         return total
 
 
