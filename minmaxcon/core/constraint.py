@@ -37,8 +37,9 @@ class Evaluation:
 
 
 class StochasticMinMaxConstraint(ABC):
-    r"""The function :math:`f(x) = \max_{\alpha\in A} E F(x;z) + \langle\alpha, E\,G(x;z)\rangle - g(\alpha)` and its
-    bound.
+    r"""A maximum over inner variables of an expectation, and its bound.
+
+    .. math:: f(x) = \max_{\alpha\in A} E F(x;z) + \langle\alpha, E\,G(x;z)\rangle - g(\alpha) \le b
 
     A plug-in implements :meth:`terms`. With torch arrays the gradient then comes from autograd; with NumPy arrays, or
     for speed, it also overrides :meth:`evaluate`. Constraints of one class may be evaluated together by overriding

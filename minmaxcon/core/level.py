@@ -21,8 +21,9 @@ _SCORES_AT_ONCE = 2**22  # runs x rows of an exact pass: 32 MiB of scores in flo
 
 @dataclass(frozen=True, slots=True)
 class Proximal:
-    r"""The proximal term :math:`d_x(x) = \hat\rho V(x, \tilde x)`, in a Euclidean set
-    :math:`\frac{\hat\rho}2|x-\tilde x|^2`.
+    r"""The proximal term :math:`d_x(x) = \hat\rho V(x, \tilde x)`.
+
+    In a Euclidean set it is :math:`\frac{\hat\rho}2|x-\tilde x|^2`.
 
     Attributes
     ----------

@@ -112,8 +112,7 @@ class MinMaxProblem:
         return LevelProblem(self.constraint_family, bounds, self.primal, self.data, self.proximal, has_objective=False)
 
     def with_proximal(self, center: Any, weight: float) -> MinMaxProblem:
-        r"""Return the problem with :math:`\hat\rho V(x, \tilde x)` added to every function, started at :math:`\tilde
-        x`.
+        r"""Return the problem with :math:`\hat\rho V(x, \tilde x)` added to every function.
 
         Parameters
         ----------

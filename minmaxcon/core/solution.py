@@ -25,9 +25,8 @@ class Status(Enum):
         "bounds. The point returned violates them least."
     )
     NOT_STRICTLY_FEASIBLE = (
-        "No point was found that satisfies the constraints with room to spare, which level-set methods need; loosen
-        the "
-        "bounds slightly or give more steps. The point returned violates them least."
+        "No point was found that satisfies the constraints with room to spare, which level-set methods need; "
+        "loosen the bounds slightly or give more steps. The point returned violates them least."
     )
     DIVERGED = "A value stopped being finite; the last good point is returned. Scale the data or take smaller steps."
     INTERRUPTED = "The solve was interrupted; the best feasible point so far is returned where there is one."

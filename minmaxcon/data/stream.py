@@ -141,8 +141,8 @@ class Stream(Source):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state.update(_iterator=iter(()), _consumed=0, _opened=False)  # an open iterator cannot be copied; it is
-        opened again return state
+        state.update(_iterator=iter(()), _consumed=0, _opened=False)  # an open iterator cannot be copied
+        return state
 
     def __repr__(self) -> str:
         return f"Stream(engine={self.engine!r}, dtype={self.dtype!r})"

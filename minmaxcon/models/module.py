@@ -81,8 +81,8 @@ class MLP(_Autograd):
         return (units @ outer[..., None])[..., 0]
 
     def start(self, seed: int) -> Any:
-        """Random hidden weights (uniform, scaled by the number of features) and zero output weights: a constant
-        model.""" rng = np.random.default_rng(seed)
+        """Random hidden weights, uniform and scaled by the number of features; zero output weights."""
+        rng = np.random.default_rng(seed)
         w = np.zeros(self.dimension)
         reach = 1.0 / np.sqrt(self.features)
         size = self.hidden * (self.features + 1)
@@ -144,8 +144,8 @@ class TorchModule(_Autograd):
         return torch.stack([single(w[0])]) if w.shape[0] == 1 else torch.func.vmap(single)(w)
 
     def start(self, seed: int) -> Any:
-        """Return the module's own parameters; scores need not be constant, so solvers may first have to find
-        feasibility.""" return self._start.copy()
+        """Return the module's own parameters; solvers may first have to find a feasible point from there."""
+        return self._start.copy()
 
     def score_bound(self, radius: float, means: Any) -> Any:
         """Return the bound given by the caller."""

@@ -17,8 +17,9 @@ __all__ = ["assemble", "build_problem", "checked_kappa", "least_kappa", "pair_ma
 
 
 def least_kappa(c1: float, c2: float) -> float:
-    r"""Return :math:`2c_1c_2^2 - 1`: below it no model satisfies both constraints, since their maximum is at least
-    :math:`2c_1c_2^2` whatever the scores.
+    r"""Return :math:`2c_1c_2^2 - 1`, below which no model satisfies both constraints.
+
+    Their maximum is at least :math:`2c_1c_2^2` whatever the scores.
     """
     return 2.0 * c1 * c2**2 - 1.0
 

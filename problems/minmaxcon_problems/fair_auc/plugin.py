@@ -132,9 +132,7 @@ class FairAUC(mm.ProblemPlugin):
         if model == "linear":
             return mm.Linear(features), engine
         if model == "mlp":
-            from minmaxcon.models.module import mlp
-
-            return mlp(features), "torch"
+            return mm.mlp(features), "torch"
         raise mm.UnknownName("model", str(model), ("linear", "mlp"))
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
