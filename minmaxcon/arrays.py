@@ -136,7 +136,7 @@ def _torch() -> Namespace:
         return torch.amax(x, dim=-1, keepdim=keepdims)
 
     def index(x: Array, indices: Any) -> Array:
-        return torch.as_tensor(indices, device=x.device)
+        return torch.as_tensor(indices, dtype=torch.int64, device=x.device)  # an empty list would be float
 
     def pair(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
         def apply(x: Array, y: Array) -> Array:

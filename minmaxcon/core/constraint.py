@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.core.source import Batch, Source
 from minmaxcon.errors import Unsupported
@@ -202,13 +204,13 @@ class _JoinedFamily(ConstraintFamily):
 
     def __init__(self, constraints: Sequence[Any], groups: Mapping[Any, Sequence[int]]) -> None:
         super().__init__(constraints)
-        self.groups = [tuple(indices) for indices in groups.values()]
-        self.families = [key.fuse([constraints[i] for i in groups[key]]) for key in groups]
-        sizes = [0 if c.dual is None else c.dual.dimension for c in constraints]
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        self.inner = [[j for i in group for j in range(starts[i], starts[i] + sizes[i])] for group in self.groups]
-        self._level_order = _inverse([i for group in self.groups for i in group])
-        self._inner_order = _inverse([j for group in self.inner for j in group])
+        self.families = [key.fuse([constraints[i] for i in indices]) for key, indices in groups.items()]
+        owner = np.repeat(np.arange(len(constraints)), [0 if c.dual is None else c.dual.dimension for c in constraints])
+        # Arrays of whole numbers: an empty list would become an array of floats, which indexes nothing.
+        self.groups = [np.array(indices, dtype=np.intp) for indices in groups.values()]
+        self.inner = [np.concatenate([np.flatnonzero(owner == i) for i in group]) for group in self.groups]
+        self._level_order = np.argsort(np.concatenate(self.groups))
+        self._inner_order = np.argsort(np.concatenate(self.inner))
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`ConstraintFamily.evaluate`."""
@@ -217,7 +219,7 @@ class _JoinedFamily(ConstraintFamily):
 
         def pullback(y: Array, a: Array) -> Array:
             pulled = [
-                part.pullback(xp.take(y, list(levels)), xp.take(a, inner))
+                part.pullback(xp.take(y, levels), xp.take(a, inner))
                 for part, levels, inner in zip(parts, self.groups, self.inner, strict=True)
             ]
             return sum(pulled[1:], start=pulled[0])
@@ -231,13 +233,6 @@ class _JoinedFamily(ConstraintFamily):
     def refine(self, x: Array, data: Source) -> Array:
         """See :meth:`ConstraintFamily.refine`; a shared variable could help one class and harm another, so x stays."""
         return x
-
-
-def _inverse(order: list[int]) -> list[int]:
-    result = [0] * len(order)
-    for position, index in enumerate(order):
-        result[index] = position
-    return result
 
 
 def family_of(constraints: Sequence[StochasticMinMaxConstraint]) -> ConstraintFamily:

@@ -138,7 +138,7 @@ def _solve_run(cp: Any, problem: MinMaxProblem) -> tuple[Any, float, Any, Any, S
     if solved.status == cp.INFEASIBLE:
         nothing = np.full(len(others), np.nan)
         return np.full(x.shape, np.nan), np.inf, nothing, nothing, Status.INFEASIBLE
-    multipliers = np.array([float(constraint.dual_value) for constraint in below])
+    multipliers = np.array([np.asarray(constraint.dual_value).item() for constraint in below])
     x.value = feasible_point(problem.primal, x.value)
     values = np.array([float(f.value) for f in others])
     return x.value, float(objective.value), values - bounds, multipliers, Status.SOLVED

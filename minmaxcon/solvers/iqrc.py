@@ -20,6 +20,8 @@ __all__ = ["IQRC", "IQRCState"]
 
 
 _STALLS = 3
+_ROUNDING = 1e-7
+"""Movements below this, relative to the point, are those of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,33 +216,49 @@ class IQRC(Solver):
             next=state.next,
         )
 
+    def _inaccuracy(self, problem: MinMaxProblem, found: Outcome) -> Any:
+        r"""Bound the distance of the oracle's points from the proximal points :math:`\hat x`.
+
+        The proximal problem is strongly convex with modulus :math:`\hat\rho - \rho`, so its optimality gap bounds
+        :math:`\frac{\hat\rho - \rho}2|x - \hat x|^2` at a feasible point; without a gap there is no bound.
+        """
+        modulus = self.weight - max(float(c.weak_convexity) for c in problem.family.constraints)
+        gap = np.asarray(found.objective - found.lower, dtype=float)
+        proved = found.exact and modulus > 0
+        known = np.isfinite(gap) & (found.constraints.max(axis=1) <= 0) & proved
+        return np.where(known, np.sqrt(2.0 * np.maximum(np.where(known, gap, 0.0), 0.0) / max(modulus, 1e-300)), np.inf)
+
     def _end(self, state: IQRCState) -> IQRCState:
         runs, found = state.active, self.oracle.outcome(state.inner)
         xp = namespace(state.x)
-        stuck = {Status.INFEASIBLE, Status.NOT_STRICTLY_FEASIBLE, Status.DIVERGED}
         new = found.x
         if found.exact:
             objective, constraints = measure(state.problem.take(runs), new)
         else:
             objective, constraints = found.objective, found.constraints
         movement = np.asarray(to_numpy(state.problem.primal.norm(new - xp.rows(state.x, runs))), dtype=float)
-        # No movement at all says that the oracle failed, not that the point is stationary.
+        stationarity = movement + self._inaccuracy(state.problem, found)
+        # A short step may also mean that the oracle failed, so it proves nothing by itself.
+        proof = np.isfinite(stationarity)
+        size = np.asarray(to_numpy(state.problem.primal.norm(new)), dtype=float)
+        short = movement <= np.where(proof, _ROUNDING * (1.0 + size), self.tolerance)
         stalls = state.stalls.copy()
-        stalls[runs] = np.where(movement > 0, 0, stalls[runs] + 1)
+        stalls[runs] = np.where(short, stalls[runs] + 1, 0)
         status, reason = list(state.status), list(state.reason)
         rows: list[Mapping[str, Any]] = []
         outer = state.outer + 1
         for i, j in enumerate(runs):
             feasible = bool(constraints[i].max() <= 0)
-            text = f"the last proximal step has length {movement[i]:.3g}."
-            if found.status[i] is Status.DIVERGED or (found.status[i] in stuck and not feasible):
-                status[j], reason[j] = found.status[i], found.reason[i]
+            if found.status[i] is Status.DIVERGED:
+                status[j], reason[j] = Status.DIVERGED, found.reason[i]
+            elif feasible and stationarity[i] <= self.tolerance:
+                text = f"the proximal point is proved to lie within {stationarity[i]:.3g}"
+                status[j], reason[j] = Status.SOLVED, f"nearly stationary: {text}."
             elif stalls[j] >= _STALLS:
-                status[j], reason[j] = Status.BUDGET, f"{_STALLS} times in a row the oracle found nothing better."
-            elif feasible and 0 < movement[i] <= self.tolerance:
-                status[j], reason[j] = Status.SOLVED, f"nearly stationary: {text}"
+                what = "found nothing better" if proof[i] else f"moved by no more than {self.tolerance:g}, which proves nothing"
+                status[j], reason[j] = Status.BUDGET, f"{_STALLS} times in a row the oracle {what}."
             elif outer >= self.iterations:
-                status[j], reason[j] = Status.BUDGET, text
+                status[j], reason[j] = Status.BUDGET, f"the last proximal step has length {movement[i]:.3g}."
             rows.append(
                 {
                     "run": int(j),
@@ -248,6 +266,7 @@ class IQRC(Solver):
                     "objective": float(objective[i]),
                     "violation": float(constraints[i].max()),
                     "movement": float(movement[i]),
+                    "stationarity": float(stationarity[i]),
                     "steps": state.steps + found.steps,
                 }
             )

@@ -40,7 +40,7 @@ def draw_dual_instance(generator: PerspectiveGenerator, rng: np.random.Generator
 
 
 def kkt_residual(generator: DistanceGenerator, point: Any, instance: Instance) -> Any:
-    r"""Return :math:`\langle r, u\rangle - \min_X\langle r, \cdot\rangle` with r the objective's gradient at u, relative."""
+    r"""Return :math:`\langle r, u\rangle - \min_X\langle r, \cdot\rangle`, r the gradient at u, relative."""
     here, before, middle = (generator.gradient(z) for z in (point, instance["anchor"], instance["center"]))
     inverse, weight = 1.0 / instance["step"], instance["weight"]
     slope = instance["gradient"] + inverse * (here - before) + weight * (here - middle)
@@ -52,7 +52,7 @@ def kkt_residual(generator: DistanceGenerator, point: Any, instance: Instance) -
 
 
 def three_point_slack(generator: DistanceGenerator, point: Any, other: Any, instance: Instance) -> Any:
-    """Return how far the objective at ``other`` exceeds the minimum plus the divergence from the minimiser, relative."""
+    """Return the excess of the objective at ``other`` over minimum plus divergence from the minimiser, relative."""
 
     def terms(u: Any) -> list[Any]:
         return [
@@ -93,7 +93,8 @@ def dual_kkt_residual(generator: PerspectiveGenerator, point: DualPoint, instanc
     r"""Return the first-order residual of the dual prox in (y, a), jointly, relative.
 
     With :math:`\varphi_i = B_i/\tau + g_i` the gradient of :math:`y_i\varphi_i(a_i/y_i)` is
-    :math:`\varphi_i - \langle\nabla\varphi_i, \alpha_i\rangle` in :math:`y_i` and :math:`\nabla\varphi_i` in :math:`a_i`.
+    :math:`\varphi_i - \langle\nabla\varphi_i, \alpha_i\rangle` in :math:`y_i`, and :math:`\nabla\varphi_i` in
+    :math:`a_i`.
     """
     anchor, u, v, step = instance["anchor"], instance["u"], instance["v"], instance["step"]
     value, slope = block_slopes(generator, point, instance)

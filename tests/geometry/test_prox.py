@@ -140,7 +140,7 @@ class TestByHand:
 
 
 @each_generator
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-4)], ids=["float64", "float32"])
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-10), (np.float32, 1e-4)], ids=["float64", "float32"])
 def test_first_order_conditions(generator: DistanceGenerator, dtype: Any, tolerance: float) -> None:
     instance = draw_instance(generator, np.random.default_rng(1), 400)
     found = primal_prox(generator, instance, dtype)
@@ -150,7 +150,7 @@ def test_first_order_conditions(generator: DistanceGenerator, dtype: Any, tolera
 
 
 @each_dual
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-4)], ids=["float64", "float32"])
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-10), (np.float32, 1e-4)], ids=["float64", "float32"])
 @pytest.mark.parametrize("rule", ["free", "theorem", 0.3])
 def test_dual_first_order_conditions(blocks: Blocks, dtype: Any, tolerance: float, rule: Any) -> None:
     generator = PerspectiveGenerator(blocks, rule)

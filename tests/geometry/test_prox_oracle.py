@@ -128,7 +128,9 @@ def test_linear_minimum(generator: DistanceGenerator, seed: int, size: float) ->
     assert generator.contains(point, 1e-12 * (1.0 + np.abs(point).max()))
     assert g @ point == pytest.approx(value, rel=1e-12, abs=1e-12)
     _, reference = reference_linear_minimum(generator, g)
-    assert_same(((float(value) - reference) / (1.0 + abs(reference)), (reference - float(value)) / (1.0 + abs(reference))))
+    assert_same(
+        ((float(value) - reference) / (1.0 + abs(reference)), (reference - float(value)) / (1.0 + abs(reference)))
+    )
 
 
 @promise

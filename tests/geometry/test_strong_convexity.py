@@ -121,7 +121,9 @@ def largest_ratio(generator: PerspectiveGenerator, point: DualPoint) -> float:
     tangent = np.eye(k + p) - sum(n[:, :, None] * n[:, None, :] / np.vecdot(n, n)[:, None, None] for n in normals)
     worst = 0.0
     for signs in signs_of([1.0, -1.0], repeat=k):
-        form = np.concatenate([root * np.array(signs) / np.sqrt(generator.entropy_weight), np.zeros((count, p))], axis=1)
+        form = np.concatenate(
+            [root * np.array(signs) / np.sqrt(generator.entropy_weight), np.zeros((count, p))], axis=1
+        )
         matrix = form[:, :, None] * form[:, None, :] + to_scaled.transpose(0, 2, 1) @ to_scaled
         worst = max(worst, float(np.linalg.eigvalsh(tangent @ matrix @ tangent).max()))
     return worst

@@ -1,0 +1,213 @@
+"""Writing results so that nothing half-written is ever seen: a temporary neighbour, fsync, rename."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from minmaxcon.errors import InvalidInput
+
+__all__ = ["RESULT_FILE", "check_file", "check_folder", "write_file", "write_folder"]
+
+RESULT_FILE = "result.json"
+"""The file that every result folder holds."""
+
+_OURS = re.compile(r"result\.json|model(-\d+)?\.safetensors|trace\.(csv|png)|front\.png")
+_MARK = re.compile(rb'"versions":\s*\{\s*"minmaxcon":')
+
+
+def check_folder(path: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse a folder that :func:`write_folder` could not write; to be asked before the work is done.
+
+    Parameters
+    ----------
+    path : path
+        Where a result is to go. Missing parents will be made.
+    overwrite : bool
+        Whether an earlier result, or an empty folder, may be replaced. Anything else never is.
+
+    Raises
+    ------
+    InvalidInput
+        The path exists and may not be replaced, or nothing can be written there.
+    """
+    target = Path(path)
+    with _named(path):
+        if _exists(target):
+            _check_replaceable(target, overwrite)
+        _try_parent(target)
+
+
+def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: bool = False) -> None:
+    """Write a folder of files, all or nothing.
+
+    The files go into a new folder beside the target, reach the disk, and the folder is renamed; an earlier result is
+    moved aside first and removed last.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    files : mapping of str to bytes
+        Content by file name.
+    overwrite : bool
+        As for :func:`check_folder`.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`check_folder`, or the disk refused; then the target is what it was before.
+    """
+    check_folder(path, overwrite=overwrite)
+    target = Path(path)
+    fresh = _beside(target, "new")
+    with _named(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            fresh.mkdir()
+            for name, content in files.items():
+                _write_synced(fresh / name, content)
+            _sync_folder(fresh)
+            _put(fresh, target, overwrite)
+            _sync_folder(target.parent)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def check_file(path: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse a file that :func:`write_file` could not write.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    overwrite : bool
+        Whether a regular file may be replaced.
+
+    Raises
+    ------
+    InvalidInput
+        The path exists and may not be replaced, or nothing can be written there.
+    """
+    target = Path(path)
+    with _named(path):
+        if _exists(target):
+            if target.is_symlink() or not target.is_file():
+                raise InvalidInput("out", str(path), "exists and is no regular file; name another.")
+            if not overwrite:
+                raise InvalidInput("out", str(path), "exists; name another file, or replace it with --overwrite.")
+        _try_parent(target)
+
+
+def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
+    """Write one file, all or nothing.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    content : bytes
+        What it is to hold.
+    overwrite : bool
+        As for :func:`check_file`.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`check_file`, or the disk refused; then the target is what it was before.
+    """
+    check_file(path, overwrite=overwrite)
+    target = Path(path)
+    fresh = _beside(target, "new")
+    with _named(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _write_synced(fresh, content)
+            fresh.replace(target)
+            _sync_folder(target.parent)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(path: str | Path) -> Iterator[None]:
+    """Turn what the system says into an error that names the path."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as failure:
+        cause = " ".join(str(getattr(failure, "strerror", None) or failure).split())
+        raise InvalidInput("out", str(path), f"cannot be written ({cause}); name another.") from failure
+
+
+def _exists(path: Path) -> bool:
+    return path.is_symlink() or path.exists()
+
+
+def _check_replaceable(target: Path, overwrite: bool) -> None:
+    """Refuse an existing path unless it is a result of ours, or empty, and may be overwritten."""
+    if target.is_symlink() or not target.is_dir():
+        raise InvalidInput("out", str(target), "exists and is no folder; name another.")
+    if not overwrite:
+        raise InvalidInput("out", str(target), "exists; name another folder, or replace it with --overwrite.")
+    entries = sorted(entry.name for entry in target.iterdir())
+    foreign = [name for name in entries if not _OURS.fullmatch(name)]
+    if foreign:
+        raise InvalidInput(
+            "out", str(target), f"is not replaced: it holds {foreign[0]!r}, which minmaxcon did not write; name another."
+        )
+    result = target / RESULT_FILE
+    if entries and not (result.is_file() and _MARK.search(result.read_bytes())):
+        raise InvalidInput("out", str(target), f"is not replaced: it has no {RESULT_FILE} of minmaxcon; name another.")
+
+
+def _try_parent(target: Path) -> None:
+    """Make and remove a folder where the target will be: the one sure way to know that it can be made."""
+    if target.name in ("", ".."):
+        raise OSError("it has no name of its own")
+    parent = target.parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    probe = _beside(parent / target.name, "try")
+    probe.mkdir()
+    probe.rmdir()
+
+
+def _beside(target: Path, purpose: str) -> Path:
+    return target.with_name(f".{target.name[:100]}.{purpose}-{secrets.token_hex(4)}")
+
+
+def _put(fresh: Path, target: Path, overwrite: bool) -> None:
+    """Put the new folder in the place of the old one, or leave the old one where it was."""
+    if not (overwrite and target.exists()):
+        fresh.rename(target)
+        return
+    old = _beside(target, "old")
+    target.rename(old)
+    try:
+        fresh.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

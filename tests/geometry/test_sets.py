@@ -1,0 +1,270 @@
+"""Diameters, linear minima, membership, samples and norms, against brute force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minmaxcon.geometry import (
+    Ball,
+    BallBlock,
+    Box,
+    BoxBlock,
+    DistanceGenerator,
+    InnerBlock,
+    PerspectiveGenerator,
+    Product,
+    Simplex,
+    SimplexBlock,
+    interval,
+)
+from tests.geometry.cases import DUALS, Blocks, each_dual, each_generator, interior
+
+BLOCKS: list[InnerBlock] = [block for blocks in DUALS.values() for block in blocks if block is not None]
+each_block = pytest.mark.parametrize("block", BLOCKS, ids=repr)
+
+
+def extremes(where: Any, rng: np.random.Generator, count: int) -> Any:
+    """Return extreme points of a set: minimisers of random linear functions."""
+    return where.linear_minimum(rng.standard_normal((count, where.dimension)))[1]
+
+
+@each_generator
+def test_squared_diameter_is_reached_and_never_exceeded(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(20)
+    points = np.concatenate([generator.sample(rng, 2000), extremes(generator, rng, 2000)])
+    height = generator.value(points) - generator.value(generator.center)
+    assert height.min() >= -1e-13
+    assert height.max() <= generator.squared_diameter + 1e-12
+    assert height.max() == pytest.approx(generator.squared_diameter, rel=1e-9, abs=1e-12)
+    assert generator.divergence(points, np.broadcast_to(generator.center, points.shape)).max() == pytest.approx(
+        generator.squared_diameter, rel=1e-9, abs=1e-12
+    )
+
+
+@each_dual
+@pytest.mark.parametrize("rule", ["free", "theorem"])
+def test_dual_squared_diameter_is_reached_and_never_exceeded(blocks: Blocks, rule: Any) -> None:
+    rng = np.random.default_rng(21)
+    generator = PerspectiveGenerator(blocks, rule)
+    corners = np.eye(generator.levels)[rng.integers(generator.levels, size=3000)]
+    parts = [extremes(block.set, rng, 3000) for block in blocks if block is not None]
+    extreme = generator.point(corners, np.concatenate([np.zeros((3000, 0)), *parts], axis=1))
+    anywhere = generator.sample(rng, 3000)
+    start = generator.center(np.zeros((3000, 1)))
+    for point in (extreme, anywhere):
+        height = generator.value(point)
+        assert height.min() >= -1e-12
+        assert height.max() <= generator.squared_diameter + 1e-9
+        np.testing.assert_allclose(generator.divergence(point, start), height, rtol=1e-9, atol=1e-9)
+    assert generator.value(extreme).max() == pytest.approx(generator.squared_diameter, rel=1e-9)
+    assert generator.value(start).max() == pytest.approx(0.0, abs=1e-12)
+
+
+@each_block
+def test_block_sizes(block: InnerBlock) -> None:
+    rng = np.random.default_rng(22)
+    points = np.concatenate([block.sample(rng, 2000), extremes(block.set, rng, 2000)])
+    lengths = np.linalg.norm(points, axis=1)
+    assert lengths.max() == pytest.approx(block.radius, rel=1e-9)
+    # the corner of a box is always drawn; the pole of a ball is only approached
+    assert block.reach * 0.98 <= np.abs(points).max() <= block.reach * (1.0 + 1e-12)
+    height = block.value(points)
+    assert height.min() >= -1e-13
+    assert height.max() == pytest.approx(block.maximum, rel=1e-9, abs=1e-12)
+    assert block.value(block.start) == pytest.approx(0.0, abs=1e-15)
+
+
+@each_block
+def test_maximize_beats_every_sample_and_is_attained(block: InnerBlock) -> None:
+    rng = np.random.default_rng(23)
+    v = rng.standard_normal((200, block.dimension)) * 10.0 ** rng.uniform(-2.0, 2.0, (200, 1))
+    alpha, value = block.maximize(v)
+    assert block.set.contains(alpha, 1e-12 * (1.0 + block.reach)).all()
+    np.testing.assert_allclose(np.vecdot(v, alpha) - block.penalty(alpha), value, rtol=1e-9, atol=1e-12)
+    points = np.concatenate([block.sample(rng, 500), extremes(block.set, rng, 200)])
+    assert ((v @ points.T - block.penalty(points)).max(1) <= value + 1e-12 * (1.0 + np.abs(value))).all()
+
+
+@each_block
+def test_block_prox_value_is_the_objective_at_its_point(block: InnerBlock) -> None:
+    rng = np.random.default_rng(24)
+    v, inverse = rng.standard_normal((200, block.dimension)), 10.0 ** rng.uniform(-2.0, 2.0, (200, 1))
+    anchor = 0.95 * block.sample(rng, 200) + 0.05 * block.start
+    alpha, value = block.prox(v, anchor, inverse)
+    cost = block.penalty(alpha) + inverse[:, 0] * block.divergence(alpha, anchor) - np.vecdot(v, alpha)
+    np.testing.assert_allclose(value, cost, rtol=1e-9, atol=1e-9)
+
+
+@each_dual
+def test_stacks_agree_with_their_blocks(blocks: Blocks) -> None:
+    """The vectors of all levels at once give what each block gives alone."""
+    rng = np.random.default_rng(25)
+    generator = PerspectiveGenerator(blocks)
+    v, inverse = rng.standard_normal((7, generator.inner_dimension)), rng.uniform(0.1, 3.0, (7, 1))
+    inner, anchor = generator.sample(rng, 7).inner, 0.9 * generator.sample(rng, 7).inner + 0.05
+    found = {
+        "prox": generator.stack.prox(v, anchor, inverse),
+        "maximize": generator.stack.maximize(v),
+        "penalty": (inner, generator.stack.penalty(inner)),
+        "value": (inner, generator.stack.value(inner)),
+        "divergence": (inner, generator.stack.divergence(inner, anchor)),
+    }
+    begin = 0
+    for i, block in enumerate(blocks):
+        if block is None:
+            for _, values in found.values():
+                np.testing.assert_array_equal(values[:, i], 0.0)
+            continue
+        cut = slice(begin, begin + block.dimension)
+        begin = cut.stop
+        assert (generator.owner[cut] == i).all()
+        alone = {
+            "prox": block.prox(v[:, cut], anchor[:, cut], inverse),
+            "maximize": block.maximize(v[:, cut]),
+            "penalty": (inner[:, cut], block.penalty(inner[:, cut])),
+            "value": (inner[:, cut], block.value(inner[:, cut])),
+            "divergence": (inner[:, cut], block.divergence(inner[:, cut], anchor[:, cut])),
+        }
+        for name, (point, values) in alone.items():
+            np.testing.assert_allclose(found[name][0][:, cut], point, rtol=1e-13, atol=1e-13, err_msg=name)
+            np.testing.assert_allclose(found[name][1][:, i], values, rtol=1e-13, atol=1e-13, err_msg=name)
+
+
+@each_generator
+def test_linear_minimum_is_attained_and_below_every_sample(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(26)
+    g = rng.standard_normal((300, generator.dimension)) * 10.0 ** rng.uniform(-3.0, 3.0, (300, 1))
+    value, point = generator.linear_minimum(g)
+    scale = 1.0 + np.abs(g).max(1)
+    assert generator.contains(point, 1e-12).all()
+    assert (np.abs(np.vecdot(g, point) - value) <= 1e-13 * scale * 10).all()
+    assert ((g @ generator.sample(rng, 500).T).min(1) >= value - 1e-12 * scale).all()
+
+
+@each_generator
+def test_linear_minimum_of_nothing_is_zero(generator: DistanceGenerator) -> None:
+    value, point = generator.linear_minimum(np.zeros(generator.dimension))
+    assert value == pytest.approx(0.0, abs=1e-15)
+    assert generator.contains(point)
+
+
+@each_generator
+def test_samples_lie_in_the_set_and_on_its_boundary(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(27)
+    points = generator.sample(rng, 1000)
+    assert points.shape == (1000, generator.dimension)
+    assert generator.contains(points, 1e-12).all()
+    assert generator.contains(generator.center, 1e-15)
+    if generator.squared_diameter > 0:
+        outside = generator.center + 1.01 * (extremes(generator, rng, 200) - generator.center)
+        assert not generator.contains(outside, 1e-9).any()
+        pushed = generator.center + 1.0001 * (points - generator.center)
+        assert 0.02 < (~generator.contains(pushed, 1e-9)).mean() <= 1.0
+
+
+def test_membership_of_the_simplex_needs_sum_and_sign() -> None:
+    given = np.array([[0.5, 0.5], [0.5, 0.4], [1.2, -0.2], [1.0, 0.0]])
+    np.testing.assert_array_equal(Simplex(2).contains(given), [True, False, False, True])
+
+
+def dual_attained(generator: DistanceGenerator, g: Any) -> Any:
+    """Return a point of the unit ball of the norm at which the linear function g is largest."""
+    if isinstance(generator, Simplex):
+        j = np.argmax(np.abs(g))
+        return np.sign(g[j]) * np.eye(g.size)[j]
+    if isinstance(generator, Product):
+        sizes = np.array([part.dual_norm(g[cut]) for part, cut in zip(generator.parts, generator.slices, strict=True)])
+        parts = [dual_attained(part, g[cut]) for part, cut in zip(generator.parts, generator.slices, strict=True)]
+        return np.concatenate([s * p for s, p in zip(sizes / np.linalg.norm(sizes), parts, strict=True)])
+    return g / np.linalg.norm(g)
+
+
+@each_generator
+def test_norms_are_dual(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(28)
+    u, g = rng.standard_normal((2, 500, generator.dimension))
+    assert (np.vecdot(g, u) <= generator.norm(u) * generator.dual_norm(g) * (1.0 + 1e-12)).all()
+    for each in g[:50]:
+        best = dual_attained(generator, each)
+        assert generator.norm(best) == pytest.approx(1.0)
+        assert each @ best == pytest.approx(generator.dual_norm(each))
+    np.testing.assert_allclose(generator.norm(-3.0 * u), 3.0 * generator.norm(u), rtol=1e-13)
+
+
+@each_generator
+def test_derived_divergence_agrees_with_the_closed_one(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(29)
+    u, v = generator.sample(rng, 300), interior(generator, rng, 300)
+    derived = DistanceGenerator.divergence(generator, u, v)
+    np.testing.assert_allclose(generator.divergence(u, v), derived, rtol=1e-10, atol=1e-12)
+    assert (generator.divergence(v, v) >= -1e-15).all()
+    assert generator.divergence(v, v).max() <= 1e-13
+
+
+@each_generator
+def test_gradient_is_that_of_the_value(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(30)
+    point, step = interior(generator, rng, 1, 0.3)[0], 1e-6
+    shifts = step * np.eye(generator.dimension)
+    slope = (generator.value(point + shifts) - generator.value(point - shifts)) / (2.0 * step)
+    np.testing.assert_allclose(generator.gradient(point), slope, rtol=1e-7, atol=1e-8)
+
+
+class TestDualByHand:
+    """Values of the KL-plus-perspective generator at points that can be checked on paper."""
+
+    generator = PerspectiveGenerator([None, BoxBlock([-2.0], [2.0], 0.5), BallBlock(2, 5.0, 0.25)], 3.0)
+    point = generator.point(np.array([0.5, 0.25, 0.25]), np.array([1.0, 3.0, 4.0]))
+
+    def test_value(self) -> None:
+        entropy = -0.5 * np.log(2.0) - 0.5 * np.log(4.0) + np.log(3.0)
+        assert self.generator.value(self.point) == pytest.approx(3.0 * entropy + 0.25 * 0.5 + 0.25 * 12.5)
+
+    def test_penalty(self) -> None:
+        assert self.generator.penalty(self.point) == pytest.approx(0.25 * 0.5 + 0.25 * 0.25 * 25.0)
+
+    def test_scaled_and_spread(self) -> None:
+        np.testing.assert_allclose(self.generator.scaled(self.point), [0.25, 0.75, 1.0])
+        np.testing.assert_allclose(self.generator.spread(np.array([1.0, 2.0, 3.0])), [2.0, 3.0, 3.0])
+
+    def test_squared_distance(self) -> None:
+        other = self.generator.point(np.array([0.25, 0.5, 0.25]), np.array([1.0, 3.0, 0.0]))
+        assert self.generator.squared_distance(self.point, other) == pytest.approx(0.25 + 0.0625 + 1.0)
+
+    def test_divergence(self) -> None:
+        other = self.generator.point(np.array([0.25, 0.5, 0.25]), np.array([2.0, 3.0, 0.0]))
+        expected = 3.0 * (0.5 * np.log(2.0) - 0.25 * np.log(2.0)) + 0.25 * 0.5 + 0.25 * 8.0
+        assert self.generator.divergence(self.point, other) == pytest.approx(expected)
+
+    def test_support(self) -> None:
+        u, v = np.array([1.0, 2.0, 3.0]), np.array([1.5, 1.0, 0.0])
+        # alpha = clip(1.5 / 1) = 1.5 gives 1.125; alpha = (2, 0) of length 2 gives 2 - 1
+        np.testing.assert_allclose(self.generator.support(u, v), [1.0, 3.125, 4.0])
+
+    def test_warm_points_keep_every_weight_above_a_floor(self) -> None:
+        far = self.generator.point(np.array([1.0, 0.0, 0.0]), self.point.inner)
+        warm = self.generator.warm(far, 0.3)
+        np.testing.assert_allclose(warm.weights, [0.8, 0.1, 0.1])
+        np.testing.assert_allclose(warm.log_weights, np.log(warm.weights))
+        assert np.isfinite(self.generator.warm(far, 0.0).log_weights).all()
+
+
+def test_the_prior_is_where_a_simplex_block_starts_and_is_zero() -> None:
+    block = SimplexBlock(2, 0.0, [0.9, 0.1])
+    np.testing.assert_allclose(block.start, [0.9, 0.1])
+    assert block.maximum == pytest.approx(np.log(10.0))
+    assert block.value(np.array([0.0, 1.0])) == pytest.approx(np.log(10.0))
+
+
+def test_centers_and_diameters_by_hand() -> None:
+    assert Ball(3, 4.0).squared_diameter == 8.0
+    assert Box([0.0, -1.0], [2.0, 3.0]).squared_diameter == pytest.approx((4.0 + 16.0) / 8.0)
+    np.testing.assert_array_equal(Box([0.0, -1.0], [2.0, 3.0]).center, [1.0, 1.0])
+    assert Simplex(5).squared_diameter == pytest.approx(np.log(5.0))
+    assert interval(2.0).penalty(np.ones(1)) == BoxBlock([0.0], [2.0]).penalty(np.ones(1)) == 0.0
+    assert BallBlock(2, 1.0).penalty(np.ones(2)) == SimplexBlock(2).penalty(np.array([0.9, 0.1])) == 0.0
+    assert interval(2.0, 0.5).penalty(np.array([3.0])) == pytest.approx(4.5)
+    assert BoxBlock([1.0, -2.0], [2.0, 0.5]).maximum == pytest.approx(0.5 * (1.0 + 4.0))
