@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -75,6 +75,42 @@ class ProblemPlugin(ABC):
             If the plug-in's solutions are no models.
         """
         raise Unsupported(f"problem {self.name!r} has no model that scores rows.")
+
+    def notes(self, problem: MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
+        """Return what a reader must be told together with results: sentences by heading.
+
+        Parameters
+        ----------
+        problem : MinMaxProblem
+            What :meth:`load` returned.
+        measured : sequence of mapping
+            For each run what :meth:`evaluate` returned, with ``constraints``, the list of :math:`f_i(x) - b_i`, added.
+        """
+        return {}
+
+    def choices(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the names that an option of :meth:`load` knows, each with one line of description, by option."""
+        return {}
+
+    def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
+        """Return the named data sets: ``name, description, source, licence`` and, where it cannot be read, ``missing``.
+
+        Parameters
+        ----------
+        data_dir : path, optional
+            Folder of data files, as the option of :meth:`load`.
+        """
+        return ()
+
+    def download(self, name: str, data_dir: Any = None) -> tuple[Sequence[Any], Sequence[str]]:
+        """Fetch a named data set; return the files written, and sentences about them.
+
+        Raises
+        ------
+        Unsupported
+            If the plug-in has nothing to download.
+        """
+        raise Unsupported(f"problem {self.name!r} has no data to download.")
 
     def options(self) -> tuple[str, ...]:
         """Names of the keyword arguments of :meth:`load`."""

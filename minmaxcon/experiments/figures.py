@@ -125,11 +125,11 @@ def _draw_run(top: Axes, bottom: Axes, columns: Mapping[str, Any], place: int, l
     lower = np.where(np.isfinite(lower), lower, np.nan)
     colour, marker = OKABE_ITO[place % len(OKABE_ITO)], _MARKERS[(place + place // len(OKABE_ITO)) % len(_MARKERS)]
     below = colour if label else OKABE_ITO[1]
-    style = {"markersize": 4.0, "linewidth": 1.4}
+    style: dict[str, Any] = {"markersize": 4.0, "linewidth": 1.4}
     line = _LINES[(place // len(OKABE_ITO)) % len(_LINES)]
     top.plot(steps, upper, color=colour, marker=marker, linestyle=line, label=label or "best feasible value", **style)
     if np.isfinite(lower).any():
-        hollow = {"markerfacecolor": "white", "linestyle": ":"}
+        hollow: dict[str, Any] = {"markerfacecolor": "white", "linestyle": ":"}
         text = "_nolegend_" if label else "lower bound"
         top.plot(steps, lower, color=below, marker=marker if label else "s", label=text, **hollow, **style)
         if not label:
@@ -178,7 +178,8 @@ def _draw_front(axes: Axes, points: Sequence[FrontPoint], colour: str, marker: s
             "yerr": _lengths(auc, [point.auc_interval for point in group]),
         }
         axes.errorbar(gap, auc, **bars, fmt="none", ecolor=colour, elinewidth=0.9, alpha=strength, capsize=3 * strength)
-    axes.plot([p.gap for p in points], [p.auc for p in points], color=colour, marker=marker, markersize=5, linewidth=1.2)
+    line = [(point.gap, point.auc) for point in points]
+    axes.plot(*zip(*line, strict=True), color=colour, marker=marker, markersize=5, linewidth=1.2)
     for point, offset in zip(named, ((24, 62), (20, -40)), strict=False):
         axes.plot(point.gap, point.auc, marker="o", markersize=12, markerfacecolor="none", color="black", linestyle="")
         axes.annotate(

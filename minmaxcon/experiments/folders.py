@@ -159,9 +159,8 @@ def _check_replaceable(target: Path, overwrite: bool) -> None:
     entries = sorted(entry.name for entry in target.iterdir())
     foreign = [name for name in entries if not _OURS.fullmatch(name)]
     if foreign:
-        raise InvalidInput(
-            "out", str(target), f"is not replaced: it holds {foreign[0]!r}, which minmaxcon did not write; name another."
-        )
+        remedy = f"is not replaced: it holds {foreign[0]!r}, which minmaxcon did not write; name another."
+        raise InvalidInput("out", str(target), remedy)
     result = target / RESULT_FILE
     if entries and not (result.is_file() and _MARK.search(result.read_bytes())):
         raise InvalidInput("out", str(target), f"is not replaced: it has no {RESULT_FILE} of minmaxcon; name another.")

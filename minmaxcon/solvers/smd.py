@@ -35,8 +35,9 @@ class SMDState:
         The dual iterate.
     memory : object
         The step rule's memory.
-    sums : array (R, d + 2k + 2p + 1)
-        Weighted sums, in float64, of x, y, a, u, v and the proximal term.
+    sums : array (R, d + 2k + 2p + 2)
+        Weighted sums, in float64, of x, y, a, u, v, the proximal term and the squared norm of the gradient (whatever
+        stops being finite is seen in them).
     weight : array (R, 1)
         The sum of the weights.
     position : Position
@@ -138,12 +139,12 @@ class SMD(Oracle):
         x = start.x
         xp = namespace(x)
         y = dual.center(x) if start.dual is None else dual.warm(start.dual, self.mixing)
-        width = x.shape[-1] + 2 * dual.levels + 2 * dual.inner_dimension + 1
+        width = x.shape[-1] + 2 * dual.levels + 2 * dual.inner_dimension + 2
 
         def probe() -> tuple[Array, Array]:
             return self._probe(problem, dual, x, y, start.position)
 
-        memory = self.step_rule.start(problem, dual, x, probe)
+        memory = self.step_rule.start(problem, dual, x, probe, self.batch_size)
         sums = xp.double(xp.zeros((x.shape[0], width), x))
         none: tuple[str | None, ...] = (None,) * problem.runs
         limit = math.ceil(self.steps * effort)
@@ -157,7 +158,7 @@ class SMD(Oracle):
             after = self._run(state, batches)
             if after.steps < state.steps + count:
                 after = replace(after, exhausted=True)
-            if any(state.failure) or not bool(namespace(after.sums).isfinite(after.sums).all()):
+            if any(f is not None for f in state.failure) or not bool(namespace(after.sums).isfinite(after.sums).all()):
                 after = self._freeze(state, after, count)
         return replace(after, position=position)
 
@@ -172,7 +173,7 @@ class SMD(Oracle):
         started = state.weight > 0
         mean = state.sums / xp.where(started, state.weight, state.weight + 1.0)
         x, y, a, u, v = (mean[:, i:j] for i, j in _cuts((d, k, p, k, p)))
-        values = state.dual.support(u, v) + mean[:, -1:]
+        values = state.dual.support(u, v) + mean[:, -2:-1]
         values = xp.where(started, values, values + float("inf"))
         x = xp.where(started, x, xp.double(state.x))
         like = state.x
@@ -206,7 +207,8 @@ class SMD(Oracle):
             if proximal is not None:
                 extra = proximal.value(primal, x)[..., None]
             eta, tau, weight, memory = rule.next(memory, x, gradient, u, v)
-            sums += weight * xp.concat((x, y.weights, scaled, u, v, extra))
+            size = xp.dot(gradient, gradient)[..., None]
+            sums += weight * xp.concat((x, y.weights, scaled, u, v, extra, size))
             weight_sum += weight
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)
@@ -215,36 +217,30 @@ class SMD(Oracle):
 
     def _freeze(self, before: SMDState, after: SMDState, count: int) -> SMDState:
         """Put runs that are no longer finite back to their last good state, and name the step."""
-        finite: Any = np.asarray(to_numpy(namespace(after.sums).isfinite(after.sums)))
-        bad = ~finite.all(axis=1)
+        bad = ~_finite(after)
         failure = list(before.failure)
         if any(f is None for f, b in zip(failure, bad, strict=True) if b):
-            batches, _ = before.problem.data.draw(before.position, count, self.batch_size)
             probe = before
-            for batch in batches:
-                probe = self._run(probe, iter([batch]))
-                sums = np.asarray(to_numpy(probe.sums))
-                for j in np.flatnonzero(~np.isfinite(sums).all(axis=1)):
+            for batch in before.problem.data.draw(before.position, count, self.batch_size)[0]:
+                last, probe = probe, self._run(probe, iter([batch]))
+                for j in np.flatnonzero(~_finite(probe)):
                     if failure[j] is None:
-                        failure[j] = f"{_term(probe, sums[j])} is not finite at step {probe.steps - 1}"
-        frozen = bad | np.array([f is not None for f in before.failure])
+                        failure[j] = f"{_cause(last, batch, j)} is not finite at step {last.steps}"
+            span = f"between steps {before.steps} and {after.steps}"  # of a constraint that is not a function of the batch
+            for j in np.flatnonzero(bad):
+                failure[j] = failure[j] or f"a value is not finite {span}"
+        frozen = np.array([f is not None for f in failure])
 
         def pick(old: Array, new: Array) -> Array:
             xp = namespace(new)
             mask = xp.asarray(frozen.astype(float)[:, None], new) > 0
             return xp.where(mask, old, new)
 
-        def deep(old: Any, new: Any) -> Any:
-            if isinstance(new, tuple):
-                return tuple(deep(o, n) for o, n in zip(old, new, strict=True))
-            return pick(old, new) if getattr(new, "ndim", 0) == 2 else new
-
         y = DualPoint(*(pick(getattr(before.y, n), getattr(after.y, n)) for n in ("log_weights", "weights", "inner")))
         return replace(
             after,
             x=pick(before.x, after.x),
             y=y,
-            memory=deep(before.memory, after.memory),
             sums=pick(before.sums, after.sums),
             weight=pick(before.weight, after.weight),
             failure=tuple(failure),
@@ -274,13 +270,21 @@ def _cuts(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
-def _term(state: SMDState, sums: Any) -> str:
-    d, k, p = state.x.shape[-1], state.dual.levels, state.dual.inner_dimension
-    names = ("x", "the dual weights", "the inner variables", "F", "G", "the proximal term")
-    order = (3, 4, 0, 1, 2, 5)  # causes before effects
-    cuts = _cuts((d, k, p, k, p, 1))
-    for i in order:
-        begin, end = cuts[i]
-        if not np.isfinite(sums[begin:end]).all():
-            return names[i]
-    return "a value"
+def _finite(state: SMDState) -> Any:
+    """Tell for each run whether all that it has summed is finite."""
+    return np.asarray(to_numpy(namespace(state.sums).isfinite(state.sums))).all(axis=1)
+
+
+def _cause(state: SMDState, batch: Batch, run: int) -> str:
+    """Name what is not finite for one run in the step that ``batch`` makes from ``state``, causes before effects."""
+    constraints = state.problem.family.constraints
+    found = state.problem.family.evaluate(state.x, batch)
+    scaled = state.dual.scaled(state.y)
+    F, G, gradient = (
+        np.isfinite(np.asarray(to_numpy(part))[run]) for part in (found.F, found.G, found.pullback(state.y.weights, scaled))
+    )
+    if not F.all():
+        return f"F of {constraints[int(np.argmin(F))].name!r}"
+    if not G.all():
+        return f"G of {constraints[int(state.dual.owner[np.argmin(G)])].name!r}"
+    return "a value" if gradient.all() else "the gradient"

@@ -55,7 +55,7 @@ def test_no_sampled_feasible_point_is_better(name: str) -> None:
     rng = np.random.default_rng(61)
     points = found.x + 10.0 ** rng.uniform(-3.0, 0.0, (400, 1)) * (given.primal.sample(rng, 400) - found.x)
     objective, *others = values(given, points).T
-    feasible = (np.array(others).T <= given.bounds()[0]).all(1)
+    feasible = (given.bounds()[0] >= np.array(others).T).all(1)
     assert (objective[feasible] >= found.objective - 1e-6 * (1.0 + abs(found.objective))).all()
 
 

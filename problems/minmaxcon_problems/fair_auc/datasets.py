@@ -14,7 +14,7 @@ from minmaxcon.errors import DataError, UnknownName
 from minmaxcon_problems.fair_auc.loaders import load_a9a, load_bank, load_compas, load_loanapp
 from minmaxcon_problems.fair_auc.partition import Dataset, dataset_from
 
-__all__ = ["DATASETS", "Dataset", "DatasetInfo", "dataset_from", "load_dataset"]
+__all__ = ["DATASETS", "Dataset", "DatasetInfo", "dataset_from", "load_dataset", "missing_files"]
 
 VARIABLE = "MINMAXCON_DATA"
 """Environment variable that names the folder of data files."""
@@ -78,6 +78,16 @@ def load_dataset(
     info = DATASETS[name]
     data = info.load([_find(name, file, data_dir) for file in info.files], seed)
     return data.standardized() if (info.standardize if standardize is None else standardize) else data
+
+
+def missing_files(name: str, data_dir: str | Path | None = None) -> str:
+    """Return which file of a data set is not there, and where it was sought; empty if all are."""
+    try:
+        for file in DATASETS[name].files:
+            _find(name, file, data_dir)
+    except DataError as failure:
+        return failure.problem
+    return ""
 
 
 def _data_folder(data_dir: str | Path | None) -> tuple[Path, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from minmaxcon.data import LabelledData, encode_rows, encoding_from_dict, read_t
 from minmaxcon.metrics import auc_with_interval
 
 from .build import build_problem, pair_masks
-from .datasets import DATASETS, load_dataset
+from .datasets import DATASETS, VARIABLE, load_dataset, missing_files
+from .download import DOWNLOADS, download
 from .metrics import METRICS, resolve_metric, true_gap_with_interval
+from .notes import cautions
 from .partition import Dataset, dataset_from
 
 __all__ = ["FairAUC", "plugin"]
@@ -111,12 +114,18 @@ class FairAUC(mm.ProblemPlugin):
             given = {name: value for name, value in columns.items() if value is not None}
             if test_fraction is not None:
                 given["test_fraction"] = test_fraction
+            if keep_sensitive:
+                given["keep_sensitive"] = True
             if data in DATASETS and given:
                 name, value = next(iter(given.items()))
                 raise mm.InvalidInput(
                     name, value, f"data set {data!r} fixes this itself; leave it out, or give a file."
                 )
             return load_dataset(data, data_dir=data_dir, seed=seed, standardize=standardize)
+        if sensitive is None and not (isinstance(data, str | Path) and not Path(data).exists()):
+            raise mm.InvalidInput(
+                "sensitive", sensitive, "name the column of the sensitive attribute (for LIBSVM a feature's index)."
+            )
         table = read_table(data, keep_sensitive=keep_sensitive, **columns)
         return self._split(table, test_fraction, standardize, seed)
 
@@ -208,13 +217,32 @@ class FairAUC(mm.ProblemPlugin):
         features = encode_rows(data, encoding_from_dict(dict(description["encoding"])))
         return np.asarray(features @ np.asarray(arrays["weight"], dtype=np.float64)).ravel()
 
-    def metrics(self) -> Mapping[str, str]:
-        """Names and one-line descriptions of the fairness metrics."""
-        return {name: metric.description for name, metric in METRICS.items()}
+    def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
+        """See :meth:`minmaxcon.ProblemPlugin.notes`: surrogate against true gap, and what was done to the data."""
+        return {"Mind": cautions(problem.details["metric"], measured), "Data": problem.details["dataset"].notes}
 
-    def datasets(self) -> Sequence[Any]:
-        """The named data sets, each with name, description, source and licence."""
-        return list(DATASETS.values())
+    def choices(self) -> Mapping[str, Mapping[str, str]]:
+        """See :meth:`minmaxcon.ProblemPlugin.choices`."""
+        return {
+            "metric": {name: metric.description for name, metric in METRICS.items()},
+            "data": {name: info.description for name, info in DATASETS.items()},
+        }
+
+    def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
+        """See :meth:`minmaxcon.ProblemPlugin.datasets`."""
+        shown = ("name", "description", "source", "licence")
+        return [
+            {**{name: getattr(info, name) for name in shown}, "missing": missing_files(info.name, data_dir)}
+            for info in DATASETS.values()
+        ]
+
+    def download(self, name: str, data_dir: Any = None) -> tuple[Sequence[Any], Sequence[str]]:
+        """See :meth:`minmaxcon.ProblemPlugin.download`; the folder is named by ``data_dir`` or MINMAXCON_DATA."""
+        folder = data_dir or os.environ.get(VARIABLE) or ""
+        if not folder and name in DOWNLOADS:
+            raise mm.InvalidInput("data_dir", data_dir, f"say where the files shall go: --data-dir DIR, or {VARIABLE}.")
+        found = download(name, folder)
+        return found.files, found.notes
 
 
 def _looks_like_file(name: str) -> bool:

@@ -1,0 +1,86 @@
+"""The entry point: commands, and the one place where errors become lines and exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from cyclopts import App, CycloptsError, Parameter
+from cyclopts.exceptions import UnusedCliTokensError
+
+import minmaxcon as mm
+from minmaxcon.cli import bench, demo, listing, predict, solve
+from minmaxcon.cli.options import explain, one_line
+
+__all__ = ["app", "main"]
+
+SOLVED, NOT_SOLVED, BAD_INPUT = 0, 1, 2
+"""Exit statuses."""
+
+app = App(
+    name="minmaxcon",
+    help="Constrained stochastic min-max optimization, with a certificate of what was reached.",
+    help_epilogue="Exit status: 0 solved, 1 not solved (the status says why), 2 bad input (one line says what).",
+    version=mm.__version__,
+    default_parameter=Parameter(negative=()),
+    result_action="return_value",
+    exit_on_error=False,
+    print_error=False,
+    suppress_keyboard_interrupt=False,
+)
+app.command(demo.demo)
+app.command(listing.problems)
+app.command(listing.data_app)
+app.command(solve.solve)
+app.command(predict.predict)
+app.command(bench.app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the program's name; those of this process by default.
+
+    Returns
+    -------
+    int
+        The exit status: 0 solved (or done), 1 not solved, 2 bad input.
+    """
+    try:
+        status = app(sys.argv[1:] if arguments is None else list(arguments), verbose=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read our output has read enough; what is left in the buffer must not fail again at exit.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_SOLVED
+    except KeyboardInterrupt:
+        print("minmaxcon: interrupted before there was a result.", file=sys.stderr)
+        return NOT_SOLVED
+    except CycloptsError as error:
+        return _refuse(_usage(error))
+    except mm.MinMaxConError as error:
+        return _refuse(explain(error))
+    except (OSError, MemoryError) as error:
+        return _refuse(one_line(str(error) or type(error).__name__))
+    return status if isinstance(status, int) else SOLVED
+
+
+def _refuse(message: str) -> int:
+    print(f"minmaxcon: error: {message}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _usage(error: CycloptsError) -> str:
+    """Return on one line what is wrong with the words of the command, and where its help is."""
+    chain = " ".join(("minmaxcon", *(error.command_chain or ())))
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        text = f"unexpected argument {error.unused_tokens[0]!r}."
+    else:
+        text = one_line(str(error))
+    return f"{text} See '{chain} --help'."

@@ -1,0 +1,90 @@
+"""Types of options that several commands share, and the one way in which errors name them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from minmaxcon.errors import InvalidInput, MinMaxConError
+
+__all__ = ["Flag", "Whole", "explain", "kappas_of"]
+
+_ARGUMENTS = {
+    "data",
+    "data_dir",
+    "label",
+    "positive",
+    "sensitive",
+    "protected",
+    "keep_sensitive",
+    "test_fraction",
+    "standardize",
+    "metric",
+    "kappa",
+    "solver",
+    "steps",
+    "batch_size",
+    "seed",
+    "time_limit",
+    "out",
+    "overwrite",
+    "run",
+    "runs",
+    "seconds",
+}
+
+
+def _whole(_type: Any, tokens: Any) -> int:
+    """Read a whole number, and refuse 3.5 where a plain conversion would round it."""
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInput(tokens[0].keyword or "number", text, "must be a whole number.") from None
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+"""A whole number."""
+
+Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
+"""A switch that is off unless it is given."""
+
+
+def kappas_of(text: str | None) -> float | list[float] | None:
+    """Return the number or, where the text has commas, the list of numbers that it stands for.
+
+    Parameters
+    ----------
+    text : str or None
+        What followed ``--kappa``.
+
+    Raises
+    ------
+    InvalidInput
+        A part of it is no number.
+    """
+    if text is None:
+        return None
+    numbers: list[float] = []
+    for part in text.split(","):
+        try:
+            numbers.append(float(part))
+        except ValueError:
+            raise InvalidInput(
+                "kappa", text, f"{part.strip()!r} is no number; give one, or several separated by commas."
+            ) from None
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+def explain(error: MinMaxConError) -> str:
+    """Return an error's message on one line, its argument written as the option that it is on the command line."""
+    text = str(error)
+    if isinstance(error, InvalidInput) and error.argument in _ARGUMENTS:
+        text = f"--{error.argument.replace('_', '-')}{text.removeprefix(error.argument)}"
+    return one_line(text)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, with characters that could control a terminal written as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))

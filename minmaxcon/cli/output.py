@@ -1,0 +1,85 @@
+"""Where a command's words go: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+import minmaxcon as mm
+
+__all__ = ["Output", "paragraphs", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command may say.
+
+    Attributes
+    ----------
+    json : bool
+        Whether standard output carries JSON and nothing else.
+    quiet : bool
+        Whether standard error stays empty.
+    """
+
+    json: bool
+    quiet: bool
+
+    def result(self, text: str) -> None:
+        """Write the result to standard output."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Write a line to standard error, unless quiet."""
+        if not self.quiet:
+            print(f"minmaxcon: {text}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Keep whatever other code prints off standard output, and its warnings silent if quiet."""
+        with redirect_stdout(sys.stderr), warnings.catch_warnings():
+            if self.quiet:
+                warnings.simplefilter("ignore")
+            yield
+
+    def progress(self) -> list[Callable[[mm.Progress], Any]]:
+        """Return the callbacks that show progress: a bar where standard error is a terminal, else none."""
+        return [mm.progress_bar(file=sys.stderr)] if not self.quiet and sys.stderr.isatty() else []
+
+
+def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """Return rows as aligned columns with two blanks between; the first ``left`` columns are flush left.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        Cells; all rows equally long, the heading first.
+    left : int
+        Number of columns that are flush left; the others are flush right.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) if place < left else cell.rjust(width) for place, (cell, width) in enumerate(cells))
+        for cells in (list(zip(row, widths, strict=True)) for row in rows)
+    )
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def paragraphs(notes: Mapping[str, Sequence[str]]) -> str:
+    """Return sentences under their headings, wrapped to the terminal."""
+    width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 110))
+    text = ""
+    for heading, sentences in notes.items():
+        if sentences:
+            wrapped = (
+                textwrap.fill(sentence, width, initial_indent="  - ", subsequent_indent="    ") for sentence in sentences
+            )
+            text += f"\n{heading}\n" + "".join(f"{item}\n" for item in wrapped)
+    return text

@@ -1,0 +1,115 @@
+"""What a reader sees of a solve: status, table, and what they must know to read it rightly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import minmaxcon as mm
+from minmaxcon.cli.output import paragraphs, table
+from minmaxcon.cli.running import Finished
+from minmaxcon.experiments.results import RunRecord, RunsRecord
+
+__all__ = ["certificate_text", "interval_text", "report"]
+
+_NAMES = {"auc": "AUC", "auc_gap": "true gap"}
+_PARTS = ("train", "validation", "test")
+
+
+def report(finished: Finished, *, notes: bool = True) -> str:
+    """Return the readable report of a solve.
+
+    Parameters
+    ----------
+    finished : Finished
+        The solve.
+    notes : bool
+        Whether the sentences for the reader stand below.
+    """
+    record = finished.record
+    text = _runs(finished, record) if isinstance(record, RunsRecord) else _run(finished, record)
+    return text + (paragraphs(finished.notes) if notes else "")
+
+
+def certificate_text(record: RunRecord) -> str:
+    """Return the certificate in words."""
+    found = record.certificate
+    lower = "no lower bound" if found.lower is None else f"{found.lower:.6g} <= f*"
+    upper = "no upper bound" if found.upper is None else f"f* <= {found.upper:.6g}"
+    if found.lower is not None and found.upper is not None:
+        text = f"{found.lower:.6g} <= f* <= {found.upper:.6g}, gap {found.gap:.3g}"
+    else:
+        text = f"{lower}, {upper}"
+    known = found.lower is not None or found.upper is not None
+    sure = "" if found.confidence >= 1 else f" {found.confidence:g}"
+    return f"{text}, {found.kind}{sure}" if known else text
+
+
+def interval_text(part: Mapping[str, Any], name: str) -> str:
+    """Return a measure with its interval: ``0.9441 [0.9271, 0.9610]``."""
+    value, interval = part.get(name), part.get(f"{name}_interval")
+    text = "undefined" if value is None else f"{value:.4f}"
+    if not interval or None in interval:
+        return text
+    return f"{text} [{interval[0]:.4f}, {interval[1]:.4f}]"
+
+
+def _run(finished: Finished, record: RunRecord) -> str:
+    problem = finished.loaded.problem
+    title = ", ".join(part for part in (problem.name, finished.labels[0], f"seed {record.settings['seed']}") if part)
+    rows = [["objective f_0", _number(record.objective), ""]]
+    for i, (value, constraint) in enumerate(zip(record.constraints, problem.constraints, strict=True), start=1):
+        rows.append([f"f_{i} - b_{i}", _number(value), constraint.name])
+    sentence = mm.Status[record.status.upper()].value
+    text = f"{title}\n\n{record.status.upper()}: {sentence}\n{record.reason}\n\n"
+    text += table([[name, value.rjust(12), comment] for name, value, comment in rows], left=3)
+    text += table([["certificate  ", certificate_text(record)], ["cost", _cost(record)]], left=2)
+    parts = {name: getattr(record, name) for name in _PARTS if getattr(record, name)}
+    if parts:
+        text += "\n" + _measures(parts)
+    return text
+
+
+def _measures(parts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the table of the true measures of each part of the data."""
+    names = [
+        name for name, value in next(iter(parts.values())).items() if isinstance(value, float | None) and name != "rows"
+    ]
+    heading = ["", "rows", *(f"{_NAMES.get(name, name)} [95% interval]" for name in names)]
+    rows = [
+        [part, f"{found['rows']:,}" if "rows" in found else "", *(interval_text(found, name) for name in names)]
+        for part, found in parts.items()
+    ]
+    return table([heading, *rows])
+
+
+def _runs(finished: Finished, record: RunsRecord) -> str:
+    counts = Counter(run.status for run in record.runs)
+    listed = ", ".join(f"{count} {status}" for status, count in counts.items())
+    seed = record.settings["seed"]
+    text = f"{finished.loaded.problem.name}, seed {seed}: {len(record.runs)} runs in one solve\n\n"
+    text += f"{listed}; {_cost(record)}\n"
+    text += "".join(f"  {status}: {mm.Status[status.upper()].value}\n" for status in counts)
+    heading = ["", "status", "objective", "max f_i-b_i", "gap of f*"]
+    parts = [part for part in _PARTS if getattr(record.runs[0], part)]
+    for part in parts:
+        heading += [f"{part} AUC", f"{part} true gap" + (" [95%]" if part == parts[-1] else "")]
+    rows = []
+    for label, run in zip(finished.labels, record.runs, strict=True):
+        worst = max((value for value in run.constraints if value is not None), default=None)
+        row = [label, run.status, _number(run.objective), _number(worst, 3), _number(run.certificate.gap, 3)]
+        for part in parts:
+            found = getattr(run, part)
+            gap = interval_text(found, "auc_gap")
+            row += [_number(found.get("auc"), 4), gap if part == parts[-1] else gap.split(" ")[0]]
+        rows.append(row)
+    return text + "\n" + table([heading, *rows], left=2)
+
+
+def _number(value: Any, digits: int = 6) -> str:
+    return "unknown" if value is None else f"{value:.{digits}g}"
+
+
+def _cost(record: RunRecord | RunsRecord) -> str:
+    return f"{record.steps:,} steps, {record.seconds:.1f} s"

@@ -1,0 +1,202 @@
+"""From options to a solve, its record and its files: what ``solve`` and ``demo`` share."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import minmaxcon as mm
+from minmaxcon.cli.output import Output
+
+if TYPE_CHECKING:
+    from minmaxcon.experiments.results import RunRecord, RunsRecord
+
+__all__ = ["Finished", "Loaded", "build_solver", "finish", "load", "result_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A problem and what it was made from.
+
+    Attributes
+    ----------
+    plugin : ProblemPlugin
+        The plug-in.
+    problem : MinMaxProblem
+        The problem.
+    settings : mapping
+        The problem's name and every option of the plug-in, defaults included.
+    """
+
+    plugin: mm.ProblemPlugin
+    problem: mm.MinMaxProblem
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A solve that has ended, and what was measured.
+
+    Attributes
+    ----------
+    loaded : Loaded
+        What was solved.
+    solution : Solution
+        The solution.
+    measured : list of mapping
+        The plug-in's measures of each run.
+    record : RunRecord or RunsRecord
+        What is reported.
+    notes : mapping
+        What the reader must know: sentences by heading.
+    """
+
+    loaded: Loaded
+    solution: mm.Solution
+    measured: list[dict[str, Any]]
+    record: RunRecord | RunsRecord
+    notes: Mapping[str, Sequence[str]]
+
+    @property
+    def runs(self) -> list[mm.Solution]:
+        """The solution of each run."""
+        solution = self.solution
+        return [solution] if solution.runs is None else [solution[j] for j in range(solution.runs)]
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each run: its bound."""
+        kappa = self.loaded.settings.get("kappa")
+        if self.solution.runs is None:
+            return [f"kappa {kappa:g}" if isinstance(kappa, float) else ""]
+        if isinstance(kappa, list) and len(kappa) == self.solution.runs:
+            return [f"kappa {value:g}" for value in kappa]
+        return [f"run {j}" for j in range(self.solution.runs)]
+
+
+def build_solver(name: str, steps: int | None = None, batch_size: int | None = None) -> mm.Solver:
+    """Return a solver with its default settings, but for those given.
+
+    Parameters
+    ----------
+    name : {"sfls", "iqrc"}
+        The method.
+    steps, batch_size : int, optional
+        Steps a level, and samples a step, of mirror descent.
+    """
+    given = {key: value for key, value in (("steps", steps), ("batch_size", batch_size)) if value is not None}
+    if name == "sfls":
+        return mm.SFLS(oracle=mm.SMD(**given))
+    standard = mm.IQRC().oracle
+    if not given or not isinstance(standard, mm.SFLS) or not isinstance(standard.oracle, mm.SMD):
+        return mm.IQRC()
+    defaults = {"steps": standard.oracle.steps, "batch_size": standard.oracle.batch_size}
+    return mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(**(defaults | given)), levels=standard.levels))
+
+
+def load(name: str, given: Mapping[str, Any]) -> Loaded:
+    """Load a problem by name.
+
+    Parameters
+    ----------
+    name : str
+        The problem.
+    given : mapping
+        Options, those that were not given as None.
+
+    Raises
+    ------
+    UnknownName
+        There is no such problem.
+    InvalidInput
+        The problem has no such option, or refuses its value.
+    """
+    plugin = mm.plugin(name)
+    known = plugin.options()
+    options = {option: value for option, value in given.items() if value is not None}
+    for option, value in options.items():
+        if option not in known and option != "seed":
+            raise mm.InvalidInput(option, value, f"problem {name!r} has no such option; leave it out.")
+    mine = {option: value for option, value in options.items() if option in known}
+    parameters = inspect.signature(plugin.load).parameters
+    defaults = {option: parameters[option].default for option in known}
+    settings = {option: None if value is inspect.Parameter.empty else value for option, value in defaults.items()}
+    return Loaded(plugin, mm.load_problem(name, **mine), {"problem": name, **settings, **options})
+
+
+def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -> Finished:
+    """Measure a solution and make its record.
+
+    Parameters
+    ----------
+    loaded : Loaded
+        What was solved.
+    solution : Solution
+        The solution.
+    settings : mapping
+        The solver's settings, as they were given.
+    """
+    from minmaxcon.experiments.results import RunsRecord, measure, plain, record, versions
+
+    plugin, problem = loaded.plugin, loaded.problem
+    measured = measure(plugin, problem, solution)
+    notes = plugin.notes(problem, measured)
+    asked = {**loaded.settings, **settings}
+    if solution.runs is None:
+        alone = record(measured[0], solution, asked, _flat(notes))
+        return Finished(loaded, solution, measured, alone, notes)
+    runs = [
+        record(
+            mine,
+            solution[j],
+            {**asked, "kappa": asked["kappa"][j]} if isinstance(asked.get("kappa"), list) else asked,
+            _flat(plugin.notes(problem, [mine])),
+        )
+        for j, mine in enumerate(measured)
+    ]
+    together = RunsRecord(
+        runs=runs,
+        steps=int(solution.steps),
+        seconds=float(solution.seconds),
+        settings=plain({**asked, "solver_settings": solution.settings.get("solver")}),
+        versions=versions(),
+        notes=_flat(notes),
+    )
+    return Finished(loaded, solution, measured, together, notes)
+
+
+def _flat(notes: Mapping[str, Sequence[str]]) -> list[str]:
+    return [sentence for sentences in notes.values() for sentence in sentences]
+
+
+def result_files(finished: Finished, output: Output) -> dict[str, bytes]:
+    """Return the content of a result folder by file name; a problem without models has no model file, which is said."""
+    from minmaxcon.experiments.figures import png, trace_figure
+    from minmaxcon.experiments.results import to_json
+    from minmaxcon.experiments.saved_models import model_bytes
+
+    loaded, solution = finished.loaded, finished.solution
+    files = {"result.json": to_json(finished.record).encode()}
+    try:
+        for j, run in enumerate(finished.runs):
+            name = "model.safetensors" if solution.runs is None else f"model-{j}.safetensors"
+            files[name] = model_bytes(*loaded.plugin.export(loaded.problem, run.x))
+    except mm.Unsupported as reason:
+        output.note(f"note: no model is saved: {reason}")
+    files["trace.csv"] = _csv(solution.trace).encode()
+    title = loaded.problem.name + ("" if solution.runs is not None else f", {finished.labels[0]}")
+    files["trace.png"] = png(trace_figure(solution.trace, finished.labels, title.removesuffix(", ")))
+    return files
+
+
+def _csv(trace: Mapping[str, Any]) -> str:
+    """Return the trace as a CSV file; floats are written so that they read back exactly."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(trace or ["run", "level"])
+    writer.writerows(zip(*(column.tolist() for column in trace.values()), strict=True))
+    return text.getvalue()
