@@ -77,7 +77,7 @@ class ProblemPlugin(ABC):
         raise Unsupported(f"problem {self.name!r} has no model that scores rows.")
 
     def notes(self, problem: MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
-        """Return what a reader must be told together with results: sentences by heading.
+        """Return what a reader must be told together with results: sentences by heading, cautions under ``Mind``.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The tables PROBLEMS, ORACLES and SOLVERS, which one suite crosses; geometries have theirs in tests/geometry/cases.py."""
+"""The tables PROBLEMS, ORACLES and SOLVERS, which one suite crosses; geometries have theirs in tests/geometry."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def dataset(rows: LabelledData) -> Dataset:
     return Dataset("drawn", rows, None, rows)
 
 
-def fair_auc(metric: Any = "inter_group", kappa: Any = 0.1, *, rows: LabelledData | None = None, **options: Any) -> mm.MinMaxProblem:
+def fair_auc(
+    metric: Any = "inter_group", kappa: Any = 0.1, *, rows: LabelledData | None = None, **options: Any
+) -> mm.MinMaxProblem:
     """Return fair AUC on drawn rows."""
     rows = labelled() if rows is None else rows
     return build_problem(dataset(rows), resolve_metric(metric), kappa, **options)

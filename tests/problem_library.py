@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.arrays import namespace
 
 Array = Any
 
@@ -28,7 +29,7 @@ class HalfSquare(mm.StochasticMinMaxConstraint):
         points = batch["points"]
         mean, square = points.mean(0), (points * points).sum(-1).mean()
         value = self.scale * (0.5 * (x * x).sum(-1) - x @ mean + 0.5 * square)
-        return mm.Evaluation(value, x[..., :0], lambda y, a: self.scale * y[..., None] * (x - mean))
+        return mm.Evaluation(value, x[..., :0], lambda y, _: self.scale * y[..., None] * (x - mean))
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         points = whole(data)["points"]
@@ -47,7 +48,7 @@ class Linear(mm.StochasticMinMaxConstraint):
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         slope = self.sign * batch["costs"].mean(0)
-        return mm.Evaluation(x @ slope, x[..., :0], lambda y, a: y[..., None] * slope)
+        return mm.Evaluation(x @ slope, x[..., :0], lambda y, _: y[..., None] * slope)
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         return self.sign * (whole(data)["costs"].mean(0) @ x)
@@ -72,7 +73,7 @@ class Robust(mm.StochasticMinMaxConstraint):
 
 
 class WorstGroup(mm.StochasticMinMaxConstraint):
-    """f(x) = max over alpha in the simplex of sum_g alpha_g E[1/2 |x - z|^2 1_g / p_g] - temperature KL(alpha, uniform).
+    """f(x) = max over alpha in the simplex of sum_g alpha_g E[1/2 |x - z|^2 1_g / p_g] - temperature KL(alpha, 1/k).
 
     The array ``shares`` (n, groups) holds 1_g / p_g.
     """
@@ -90,7 +91,7 @@ class WorstGroup(mm.StochasticMinMaxConstraint):
         mass, first = shares.sum(0), shares.T @ points  # (g,), (g, d)
         second = shares.T @ (points * points).sum(-1)
         G = 0.5 * (x * x).sum(-1)[..., None] * mass - x @ first.T + 0.5 * second
-        return mm.Evaluation(0.0 * x.sum(-1), G, lambda y, a: (a @ mass)[..., None] * x - a @ first)
+        return mm.Evaluation(0.0 * x.sum(-1), G, lambda _, a: (a @ mass)[..., None] * x - a @ first)
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         arrays = whole(data)
@@ -120,9 +121,7 @@ class CVaR(mm.StochasticMinMaxConstraint):
         inside = (over > 0) * (1.0 / ((1.0 - self.beta) * costs.shape[0]))
         value = t[..., 0] + (over * inside).sum(-1)
 
-        def pullback(y: Array, a: Array) -> Array:
-            from minmaxcon.arrays import namespace
-
+        def pullback(y: Array, _: Array) -> Array:
             parts = [inside.astype(costs.dtype) @ costs, 1.0 - inside.sum(-1)[..., None]]
             return y[..., None] * namespace(x).concat(parts)
 
@@ -147,7 +146,7 @@ class MeanGap(mm.StochasticMinMaxConstraint):
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         slope = (batch["contrast"][:, None] * batch["points"]).mean(0)
-        return mm.Evaluation(0.0 * x.sum(-1), (x @ slope)[..., None], lambda y, a: a * slope)
+        return mm.Evaluation(0.0 * x.sum(-1), (x @ slope)[..., None], lambda _, a: a * slope)
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         arrays = whole(data)
@@ -168,7 +167,7 @@ class RobustRegression(mm.StochasticMinMaxConstraint):
         error = x @ points.T - batch["target"]
         value = np.log1p(error * error).mean(-1)
         slope = 2.0 * error / (1.0 + error * error) / count
-        return mm.Evaluation(value, x[..., :0], lambda y, a: y[..., None] * (slope @ points))
+        return mm.Evaluation(value, x[..., :0], lambda y, _: y[..., None] * (slope @ points))
 
 
 def whole(data: mm.Source) -> dict[str, Any]:

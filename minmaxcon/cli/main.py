@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -80,7 +81,10 @@ def _usage(error: CycloptsError) -> str:
     """Return on one line what is wrong with the words of the command, and where its help is."""
     chain = " ".join(("minmaxcon", *(error.command_chain or ())))
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        text = f"unexpected argument {error.unused_tokens[0]!r}."
+        word = error.unused_tokens[0]
+        commands = [name for name in error.app or () if not name.startswith("-")]
+        near = difflib.get_close_matches(word, commands, n=1)
+        text = f"unexpected argument {word!r}." + (f" Did you mean {near[0]!r}?" if near else "")
     else:
         text = one_line(str(error))
     return f"{text} See '{chain} --help'."

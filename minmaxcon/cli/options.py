@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from minmaxcon.errors import InvalidInput, MinMaxConError
 
-__all__ = ["Flag", "Whole", "explain", "kappas_of"]
+__all__ = ["Flag", "Whole", "explain", "kappas_of", "one_line"]
 
 _ARGUMENTS = {
     "data",
@@ -41,7 +41,7 @@ def _whole(_type: Any, tokens: Any) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidInput(tokens[0].keyword or "number", text, "must be a whole number.") from None
+        raise ValueError(f"{text!r} is no whole number.") from None
 
 
 Whole = Annotated[int, Parameter(converter=_whole)]
@@ -81,7 +81,9 @@ def explain(error: MinMaxConError) -> str:
     """Return an error's message on one line, its argument written as the option that it is on the command line."""
     text = str(error)
     if isinstance(error, InvalidInput) and error.argument in _ARGUMENTS:
-        text = f"--{error.argument.replace('_', '-')}{text.removeprefix(error.argument)}"
+        said = text.removeprefix(error.argument)
+        said = said.removeprefix("=None") if error.value is None else said
+        text = f"--{error.argument.replace('_', '-')}{said}"
     return one_line(text)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import minmaxcon as mm
 
-__all__ = ["Output", "paragraphs", "table"]
+__all__ = ["Output", "paragraphs", "table", "wrapped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,14 @@ def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
 
 def paragraphs(notes: Mapping[str, Sequence[str]]) -> str:
     """Return sentences under their headings, wrapped to the terminal."""
-    width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 110))
     text = ""
     for heading, sentences in notes.items():
         if sentences:
-            wrapped = (
-                textwrap.fill(sentence, width, initial_indent="  - ", subsequent_indent="    ") for sentence in sentences
-            )
-            text += f"\n{heading}\n" + "".join(f"{item}\n" for item in wrapped)
+            text += f"\n{heading}\n" + "".join(wrapped("  - ", sentence) for sentence in sentences)
     return text
+
+
+def wrapped(opening: str, text: str) -> str:
+    """Return a text wrapped to the terminal, its first line after ``opening`` and the others below it."""
+    width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 110))
+    return textwrap.fill(text, width, initial_indent=opening, subsequent_indent=" " * len(opening)) + "\n"

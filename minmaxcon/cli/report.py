@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import minmaxcon as mm
-from minmaxcon.cli.output import paragraphs, table
+from minmaxcon.cli.output import paragraphs, table, wrapped
 from minmaxcon.cli.running import Finished
 from minmaxcon.experiments.results import RunRecord, RunsRecord
 
@@ -62,7 +62,7 @@ def _run(finished: Finished, record: RunRecord) -> str:
     for i, (value, constraint) in enumerate(zip(record.constraints, problem.constraints, strict=True), start=1):
         rows.append([f"f_{i} - b_{i}", _number(value), constraint.name])
     sentence = mm.Status[record.status.upper()].value
-    text = f"{title}\n\n{record.status.upper()}: {sentence}\n{record.reason}\n\n"
+    text = f"{title}\n\n{wrapped('', f'{record.status.upper()}: {sentence}')}{wrapped('', record.reason)}\n"
     text += table([[name, value.rjust(12), comment] for name, value, comment in rows], left=3)
     text += table([["certificate  ", certificate_text(record)], ["cost", _cost(record)]], left=2)
     parts = {name: getattr(record, name) for name in _PARTS if getattr(record, name)}
@@ -90,11 +90,11 @@ def _runs(finished: Finished, record: RunsRecord) -> str:
     seed = record.settings["seed"]
     text = f"{finished.loaded.problem.name}, seed {seed}: {len(record.runs)} runs in one solve\n\n"
     text += f"{listed}; {_cost(record)}\n"
-    text += "".join(f"  {status}: {mm.Status[status.upper()].value}\n" for status in counts)
+    text += "".join(wrapped(f"  {status}: ", mm.Status[status.upper()].value) for status in counts)
     heading = ["", "status", "objective", "max f_i-b_i", "gap of f*"]
     parts = [part for part in _PARTS if getattr(record.runs[0], part)]
     for part in parts:
-        heading += [f"{part} AUC", f"{part} true gap" + (" [95%]" if part == parts[-1] else "")]
+        heading += [f"{part} AUC", f"{part} gap" + (" [95% interval]" if part == parts[-1] else "")]
     rows = []
     for label, run in zip(finished.labels, record.runs, strict=True):
         worst = max((value for value in run.constraints if value is not None), default=None)

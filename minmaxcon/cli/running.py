@@ -88,7 +88,8 @@ def build_solver(name: str, steps: int | None = None, batch_size: int | None = N
     steps, batch_size : int, optional
         Steps a level, and samples a step, of mirror descent.
     """
-    given = {key: value for key, value in (("steps", steps), ("batch_size", batch_size)) if value is not None}
+    asked = {"steps": steps, "batch_size": batch_size}
+    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     if name == "sfls":
         return mm.SFLS(oracle=mm.SMD(**given))
     standard = mm.IQRC().oracle

@@ -12,7 +12,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.core.source import Batch, Source
-from minmaxcon.errors import Unsupported
+from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.geometry import InnerBlock
 
 __all__ = ["ConstraintFamily", "Evaluation", "SeparateFamily", "StochasticMinMaxConstraint", "family_of"]
@@ -188,11 +188,23 @@ class SeparateFamily(ConstraintFamily):
         xp = namespace(x)
         parts = [constraint.evaluate(x, batch) for constraint in self.constraints]
         sizes = [0 if constraint.dual is None else constraint.dual.dimension for constraint in self.constraints]
+        lead = tuple(x.shape[:-1])
+        for constraint, part, size in zip(self.constraints, parts, sizes, strict=True):
+            if part.F.shape != lead or part.G.shape != (*lead, size):  # a wrong shape would be broadcast silently
+                raise InvalidInput(
+                    f"terms of {constraint.name}",
+                    (tuple(part.F.shape), tuple(part.G.shape)),
+                    f"F must have shape {lead} and G {(*lead, size)}: one value a run, then the inner variables.",
+                )
 
         def pullback(y: Array, a: Array) -> Array:
             total, begin = None, 0
             for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
                 gradient = part.pullback(y[..., i], a[..., begin : begin + size])
+                if gradient.shape != x.shape:
+                    shape = tuple(gradient.shape)
+                    name = f"pullback of {self.constraints[i].name}"
+                    raise InvalidInput(name, shape, f"must have the shape of x, {tuple(x.shape)}.")
                 total, begin = gradient if total is None else total + gradient, begin + size
             return total
 

@@ -45,7 +45,8 @@ class MinMaxProblem:
     Raises
     ------
     InvalidInput
-        If there is no constraint, a bound is not finite, or bounds disagree about the number of runs.
+        If there is no constraint, a bound is not finite, bounds disagree about the number of runs, or the start is no
+        point of the primal set.
     """
 
     objective: StochasticMinMaxConstraint
@@ -62,11 +63,13 @@ class MinMaxProblem:
         if not self.constraints:
             raise InvalidInput("constraints", self.constraints, "a constrained problem needs at least one constraint.")
         for constraint in self.constraints:
-            bound = np.asarray(constraint.bound, dtype=np.float64)
-            if bound.ndim > 1 or bound.size == 0 or not np.isfinite(bound).all():
-                raise InvalidInput(f"bound of {constraint.name}", constraint.bound, "must be finite: a number or (R,).")
-        if self.start is not None and np.shape(self.start) != (self.primal.dimension,):
-            raise InvalidInput("start", np.shape(self.start), f"must have shape ({self.primal.dimension},).")
+            _checked_bound(constraint)
+        if self.start is not None:
+            start = np.asarray(self.start, dtype=np.float64)
+            if start.shape != (self.primal.dimension,):
+                raise InvalidInput("start", start.shape, f"must have shape ({self.primal.dimension},).")
+            if not (np.isfinite(start).all() and self.primal.contains(start, 1e-6)):
+                raise InvalidInput("start", self.start, "must be a finite point of the primal set.")
         sizes = {np.size(c.bound) for c in self.constraints if np.ndim(c.bound) == 1}
         if self.proximal is not None and np.ndim(self.proximal.center) == 2:
             sizes.add(np.shape(self.proximal.center)[0])
@@ -134,7 +137,9 @@ class MinMaxProblem:
 
     def take(self, runs: Any) -> MinMaxProblem:
         """Return the problem of some of the runs."""
-        constraints = [c.with_bound(c.bound[runs]) if np.ndim(c.bound) == 1 else c for c in self.constraints]
+        constraints = [
+            c.with_bound(np.asarray(c.bound)[runs]) if np.ndim(c.bound) == 1 else c for c in self.constraints
+        ]
         proximal = None if self.proximal is None else self.proximal.take(runs)
         return self._again(constraints=tuple(constraints), proximal=proximal)
 
@@ -145,3 +150,13 @@ class MinMaxProblem:
             if kept in self.__dict__:
                 other.__dict__[kept] = self.__dict__[kept]
         return other
+
+
+def _checked_bound(constraint: StochasticMinMaxConstraint) -> None:
+    remedy = "must be finite: a number or a vector (R,)."
+    try:
+        bound = np.asarray(constraint.bound, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"bound of {constraint.name}", constraint.bound, remedy) from None
+    if bound.ndim > 1 or bound.size == 0 or not np.isfinite(bound).all():
+        raise InvalidInput(f"bound of {constraint.name}", constraint.bound, remedy)

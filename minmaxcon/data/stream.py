@@ -42,13 +42,17 @@ class Stream(Source):
         not.
     prepare : Preparation, optional
         Turns points into what the problem's constraints read.
+    shuffle : int
+        Points are read in blocks of this many, and each block is put into a random order by the run's seed, so that
+        steps see no pattern that is shorter than a block (points sorted within windows, say). 1 keeps the order.
     engine, dtype : str
         Array engine and precision of the batches.
 
     Raises
     ------
     InvalidInput
-        If ``points`` is neither callable nor iterable, or a one-shot iterator, which could not be read again.
+        If ``points`` is neither callable nor iterable, or a one-shot iterator, which could not be read again; or
+        ``shuffle`` is not a whole number of at least 1.
 
     Attributes
     ----------
@@ -67,6 +71,7 @@ class Stream(Source):
         points: Callable[[], Iterator[Mapping[str, Any]]] | Iterable[Mapping[str, Any]],
         *,
         prepare: Preparation | None = None,
+        shuffle: int = 1000,
         engine: str = "numpy",
         dtype: str = "float64",
     ) -> None:
@@ -79,12 +84,23 @@ class Stream(Source):
                 "give a function that returns a fresh iterator, or a re-iterable; a resumed solve reads again.",
             )
         self.open: Callable[[], Iterator[Mapping[str, Any]]] = points if callable(points) else lambda: iter(points)
-        self.prepare = prepare
+        if isinstance(shuffle, bool) or int(shuffle) != shuffle or shuffle < 1:
+            raise InvalidInput("shuffle", shuffle, "must be a whole number of at least 1 (1 keeps the order).")
+        self.prepare, self.shuffle = prepare, int(shuffle)
         self._xp = engine_named(engine)
         self.engine, self.dtype = engine, dtype
         self.like = self._xp.create(np.zeros(0), dtype)
         self._iterator: Iterator[Mapping[str, Any]] = iter(())
-        self._consumed, self._opened = 0, False
+        self._consumed, self._opened = 0, -1
+
+    def _ordered(self, key: int) -> Iterator[Mapping[str, Any]]:
+        """Open the points anew, each block in the order that the key and the block's number give it."""
+        points, number = self.open(), 0
+        while block := list(islice(points, self.shuffle)):
+            order = np.random.default_rng([key, number]).permutation(len(block)) if self.shuffle > 1 else [0]
+            for i in order:
+                yield block[i]
+            number += 1
 
     def _read(self, count: int) -> dict[str, Any] | None:
         """Read up to ``count`` points into arrays; None at the end."""
@@ -109,8 +125,9 @@ class Stream(Source):
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """See :meth:`Source.draw`; a position other than where the iterator stands makes it start again and skip."""
-        if not self._opened or self._consumed != position.samples:
-            self._iterator, self._consumed, self._opened = self.open(), 0, True
+        key = int(position.rng().integers(2**62))  # a stream never advances the generator: one key a run
+        if self._opened != key or self._consumed != position.samples:
+            self._iterator, self._consumed, self._opened = self._ordered(key), 0, key
             for _ in islice(self._iterator, position.samples):
                 self._consumed += 1
         memory = position.memory
@@ -141,7 +158,7 @@ class Stream(Source):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        state.update(_iterator=iter(()), _consumed=0, _opened=False)  # an open iterator cannot be copied
+        state.update(_iterator=iter(()), _consumed=0, _opened=-1)  # an open iterator cannot be copied
         return state
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ _OURS = re.compile(r"result\.json|model(-\d+)?\.safetensors|trace\.(csv|png)|fro
 _MARK = re.compile(rb'"versions":\s*\{\s*"minmaxcon":')
 
 
-def check_folder(path: str | Path, *, overwrite: bool = False) -> None:
+def check_folder(path: str | Path, *, overwrite: bool = False, only: Collection[str] | None = None) -> None:
     """Refuse a folder that :func:`write_folder` could not write; to be asked before the work is done.
 
     Parameters
@@ -30,6 +30,8 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> None:
         Where a result is to go. Missing parents will be made.
     overwrite : bool
         Whether an earlier result, or an empty folder, may be replaced. Anything else never is.
+    only : collection of str, optional
+        Replace a folder only if it holds no other files than these.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> None:
     target = Path(path)
     with _named(path):
         if _exists(target):
-            _check_replaceable(target, overwrite)
+            _check_replaceable(target, overwrite, only)
         _try_parent(target)
 
 
@@ -150,16 +152,16 @@ def _exists(path: Path) -> bool:
     return path.is_symlink() or path.exists()
 
 
-def _check_replaceable(target: Path, overwrite: bool) -> None:
+def _check_replaceable(target: Path, overwrite: bool, only: Collection[str] | None) -> None:
     """Refuse an existing path unless it is a result of ours, or empty, and may be overwritten."""
     if target.is_symlink() or not target.is_dir():
         raise InvalidInput("out", str(target), "exists and is no folder; name another.")
     if not overwrite:
         raise InvalidInput("out", str(target), "exists; name another folder, or replace it with --overwrite.")
     entries = sorted(entry.name for entry in target.iterdir())
-    foreign = [name for name in entries if not _OURS.fullmatch(name)]
+    foreign = [name for name in entries if not (_OURS.fullmatch(name) if only is None else name in only)]
     if foreign:
-        remedy = f"is not replaced: it holds {foreign[0]!r}, which minmaxcon did not write; name another."
+        remedy = f"is not replaced: it holds {foreign[0]!r}, which this command does not write; name another."
         raise InvalidInput("out", str(target), remedy)
     result = target / RESULT_FILE
     if entries and not (result.is_file() and _MARK.search(result.read_bytes())):

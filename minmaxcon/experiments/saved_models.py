@@ -64,7 +64,9 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     file = Path(path)
     if not file.is_file():
         raise DataError(str(path), "no such model file; 'minmaxcon solve --out DIR' writes one.")
-    damaged = DataError(str(path), "the model is damaged or was changed since it was saved; solve again or copy it anew.")
+    damaged = DataError(
+        str(path), "the model is damaged or was changed since it was saved; solve again or copy it anew."
+    )
     try:
         with safe_open(file, framework="numpy") as content:
             metadata = content.metadata() or {}

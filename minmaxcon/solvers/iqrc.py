@@ -11,6 +11,7 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import MinMaxProblem, Outcome, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
+from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.repair import measure
 from minmaxcon.solvers.runs import put_rows, take_start
 from minmaxcon.solvers.sfls import SFLS
@@ -124,14 +125,11 @@ class IQRC(Solver):
         self.oracle = SFLS(oracle=SMD(steps=1000), levels=6) if oracle is None else oracle
         if not isinstance(self.oracle, Solver):
             raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
-        for name, value in (("weight", weight), ("tolerance", tolerance)):
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(name, value, "must be positive and finite.")
-        if isinstance(iterations, bool) or int(iterations) != iterations or iterations < 1:
-            raise InvalidInput("iterations", iterations, "must be a whole number of at least 1.")
+        self.weight = number("weight", weight, "must be positive and finite.", above=0.0)
+        self.tolerance = number("tolerance", tolerance, "must be positive and finite.", above=0.0)
+        self.iterations = whole_number("iterations", iterations)
         if output not in ("best", "last", "random"):
             raise InvalidInput("output", output, 'use "best", "last" or "random".')
-        self.weight, self.iterations, self.tolerance = float(weight), int(iterations), float(tolerance)
         self.output = output
 
     @property
@@ -255,7 +253,11 @@ class IQRC(Solver):
                 text = f"the proximal point is proved to lie within {stationarity[i]:.3g}"
                 status[j], reason[j] = Status.SOLVED, f"nearly stationary: {text}."
             elif stalls[j] >= _STALLS:
-                what = "found nothing better" if proof[i] else f"moved by no more than {self.tolerance:g}, which proves nothing"
+                what = (
+                    "found nothing better"
+                    if proof[i]
+                    else f"moved by no more than {self.tolerance:g}, which proves nothing"
+                )
                 status[j], reason[j] = Status.BUDGET, f"{_STALLS} times in a row the oracle {what}."
             elif outer >= self.iterations:
                 status[j], reason[j] = Status.BUDGET, f"the last proximal step has length {movement[i]:.3g}."

@@ -101,7 +101,7 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
     for i, j in enumerate(runs):
         verdict: tuple[Status | None, str]
         if estimate.failure[i] is not None:
-            verdict = Status.DIVERGED, f"{estimate.failure[i]}."
+            verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds}."
         elif searching:
             verdict = _search_verdict(violation[i], bound[i], state.rounds, solver.searches)
         else:
@@ -202,7 +202,7 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
     for i, j in enumerate(runs):
         verdict: tuple[Status | None, str]
         if estimate.failure[i] is not None:
-            verdict = Status.DIVERGED, f"{estimate.failure[i]}."
+            verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds}."
         elif searching:
             verdict = _stream_search(violation[i], exhausted, state.rounds, solver.searches)
         elif violation[i] <= 0 and upper[i] >= -_stop(solver, opening[i]):

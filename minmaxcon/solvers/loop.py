@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
+from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.sfls import SFLS
 
 __all__ = ["Progress", "iterate", "progress_bar", "solve"]
@@ -103,9 +104,10 @@ def solve(
     time_limit : float, optional
         Seconds of wall-clock time.
     budget : int, optional
-        Largest number of oracle steps.
+        Number of oracle steps after which the solve ends, at the end of the piece of work in which it is reached.
     callbacks : sequence of callable
-        Each is called with a :class:`Progress` after each piece of work; one that returns True ends the solve.
+        Each is called with a :class:`Progress` after each piece of work; one that returns True ends the solve. Those
+        with a method ``close`` are closed when the solve ends, however it does.
 
     Returns
     -------
@@ -121,20 +123,22 @@ def solve(
     solver = SFLS() if solver is None else solver
     if not isinstance(solver, Solver):
         raise InvalidInput("solver", solver, "must be a Solver such as SFLS() or IQRC().")
-    if time_limit is not None and not (np.isfinite(time_limit) and time_limit > 0):
-        raise InvalidInput("time_limit", time_limit, "must be a positive number of seconds.")
-    if budget is not None and (isinstance(budget, bool) or int(budget) != budget or budget < 1):
-        raise InvalidInput("budget", budget, "must be a whole number of steps of at least 1.")
+    if time_limit is not None:
+        time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)
+    if budget is not None:
+        budget = whole_number("budget", budget)
     began = time.perf_counter()
     ended: tuple[Status, str] | None = None
-    with _interruptible() as interrupted:
+    with _interruptible() as interrupted, ExitStack() as closing:
+        for callback in callbacks:
+            closing.callback(getattr(callback, "close", _nothing))
         state: Any = None
         for state in iterate(problem, solver, seed=seed, x0=x0):
             seconds = time.perf_counter() - began
             stops = [callback(Progress(solver, state, seconds)) for callback in callbacks]
             if interrupted.is_set():
                 ended = Status.INTERRUPTED, "stopped by Ctrl-C."
-            elif any(stop is True for stop in stops):
+            elif any(isinstance(stop, (bool, np.bool_)) and stop for stop in stops):
                 ended = Status.BUDGET, "stopped by a callback."
             elif time_limit is not None and seconds >= time_limit:
                 ended = Status.BUDGET, f"the time limit of {time_limit:g} s was reached."
@@ -145,6 +149,10 @@ def solve(
     settings = {"seed": seed, "solver": describe(solver), "time_limit": time_limit, "budget": budget}
     unfinished = None if solver.finished(state) else ended
     return _solution(problem, solver.outcome(state), unfinished, time.perf_counter() - began, settings)
+
+
+def _nothing() -> None:
+    """Close what needs no closing."""
 
 
 def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
@@ -205,10 +213,14 @@ def describe(part: Any) -> Any:
     """Return a solver's or oracle's settings as plain values: its class's name and its public attributes."""
     if isinstance(part, np.ndarray):
         return part.tolist()
+    if isinstance(part, np.generic):
+        return part.item()
     if part is None or isinstance(part, (bool, int, float, str)):
         return part
     if isinstance(part, (tuple, list)):
         return [describe(item) for item in part]
+    if not hasattr(part, "__dict__") or callable(part):
+        return str(part)
     public = {name: describe(value) for name, value in sorted(vars(part).items()) if not name.startswith("_")}
     return {"name": type(part).__name__, **public}
 
@@ -220,7 +232,7 @@ def _interruptible() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield pressed
         return
-    previous = signal.getsignal(signal.SIGINT)
+    previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL  # None: a handler that Python did not install
 
     def note(_number: int, _frame: Any) -> None:
         if pressed.is_set():
@@ -244,15 +256,23 @@ def progress_bar(*, file: Any = None) -> Callback:
     """
     from tqdm.auto import tqdm
 
-    bar = tqdm(unit=" steps", file=file, leave=False, dynamic_ncols=True)
+    return _Bar(tqdm(unit=" steps", file=file, leave=False, dynamic_ncols=True))
 
-    def show(progress: Progress) -> None:
+
+class _Bar:
+    """A callback that moves a bar of tqdm."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+
+    def __call__(self, progress: Progress) -> None:
         outcome = progress.outcome
-        bar.update(outcome.steps - bar.n)
+        self._bar.update(outcome.steps - self._bar.n)
         if outcome.trace:
             best = float(np.min(outcome.objective))
-            bar.set_postfix_str(f"objective {best:.5g}, worst f_i - b_i {float(np.max(outcome.constraints)):.2g}")
-        if progress.solver.finished(progress.state):
-            bar.close()
+            worst = float(np.max(outcome.constraints))
+            self._bar.set_postfix_str(f"objective {best:.5g}, worst f_i - b_i {worst:.2g}")
 
-    return show
+    def close(self) -> None:
+        """Remove the bar."""
+        self._bar.close()

@@ -11,6 +11,7 @@ import numpy as np
 from minmaxcon.arrays import Array
 from minmaxcon.core import MinMaxProblem, Oracle, Outcome, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
+from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.judge import judge_exactly, judge_stream
 from minmaxcon.solvers.repair import measure
 from minmaxcon.solvers.runs import put_rows, put_start, take_start
@@ -137,24 +138,16 @@ class SFLS(Solver):
         self.oracle = SMD() if oracle is None else oracle
         if not isinstance(self.oracle, Oracle):
             raise InvalidInput("oracle", oracle, "must be an Oracle such as SMD().")
-        for name, value, low, high in (
-            ("tolerance", tolerance, 0.0, 1.0),
-            ("theta", theta, 0.5, np.inf),
-            ("delta", delta, 0.0, 1.0),
-        ):
-            if not low < value < high:
-                raise InvalidInput(name, value, f"must lie between {low:g} and {high:g}.")
-        for name, count in (("levels", levels), ("searches", searches)):
-            if isinstance(count, bool) or int(count) != count or count < 1:
-                raise InvalidInput(name, count, "must be a whole number of at least 1.")
-        for name, value in (("oracle_error", oracle_error), ("slack", slack)):
-            if not (np.isfinite(value) and value >= 0):
-                raise InvalidInput(name, value, "must be finite and at least 0.")
-        self.tolerance, self.levels, self.theta = float(tolerance), int(levels), float(theta)
-        self.delta, self.oracle_error, self.slack = float(delta), float(oracle_error), float(slack)
-        if not (np.isfinite(growth) and growth >= 1):
-            raise InvalidInput("growth", growth, "must be finite and at least 1.")
-        self.searches, self.growth = int(searches), float(growth)
+        for name, share in (("tolerance", tolerance), ("delta", delta)):
+            remedy = "must lie strictly between 0 and 1."
+            if number(name, share, remedy, above=0.0) >= 1.0:
+                raise InvalidInput(name, share, remedy)
+        self.tolerance, self.delta = float(tolerance), float(delta)
+        self.theta = number("theta", theta, "must be finite and above 1/2.", above=0.5)
+        self.levels, self.searches = whole_number("levels", levels), whole_number("searches", searches)
+        self.oracle_error = number("oracle_error", oracle_error, "must be finite and at least 0.", least=0.0)
+        self.slack = number("slack", slack, "must be finite and at least 0.", least=0.0)
+        self.growth = number("growth", growth, "must be finite and at least 1.", least=1.0)
 
     @property
     def runs(self) -> int | None:

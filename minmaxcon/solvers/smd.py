@@ -14,6 +14,7 @@ from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Star
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
+from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.steps import StepRule, step_rule
 
 __all__ = ["SMD", "SMDState"]
@@ -110,15 +111,15 @@ class SMD(Oracle):
         mixing: float = 0.05,
         block: int = 100,
     ) -> None:
-        for name, value in (("steps", steps), ("batch_size", batch_size), ("block", block)):
-            if isinstance(value, bool) or int(value) != value or value < 1:
-                raise InvalidInput(name, value, "must be a whole number of at least 1.")
-        if not 0 <= mixing <= 1:
-            raise InvalidInput("mixing", mixing, "must lie between 0 and 1.")
+        self.steps, self.block = whole_number("steps", steps), whole_number("block", block)
+        self.batch_size = whole_number("batch_size", batch_size)
+        remedy = "must lie between 0 and 1."
+        self.mixing = number("mixing", mixing, remedy, least=0.0)
+        if self.mixing > 1.0:
+            raise InvalidInput("mixing", mixing, remedy)
         PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
-        self.steps, self.batch_size, self.block = int(steps), int(batch_size), int(block)
         self.step_rule = _rule(step_rule)
-        self.entropy_weight, self.mixing = entropy_weight, float(mixing)
+        self.entropy_weight = entropy_weight
 
     @property
     def runs(self) -> int | None:
@@ -144,7 +145,7 @@ class SMD(Oracle):
         def probe() -> tuple[Array, Array]:
             return self._probe(problem, dual, x, y, start.position)
 
-        memory = self.step_rule.start(problem, dual, x, probe, self.batch_size)
+        memory = self.step_rule.start(problem, dual, x, probe)
         sums = xp.double(xp.zeros((x.shape[0], width), x))
         none: tuple[str | None, ...] = (None,) * problem.runs
         limit = math.ceil(self.steps * effort)
@@ -208,7 +209,9 @@ class SMD(Oracle):
                 extra = proximal.value(primal, x)[..., None]
             eta, tau, weight, memory = rule.next(memory, x, gradient, u, v)
             size = xp.dot(gradient, gradient)[..., None]
-            sums += weight * xp.concat((x, y.weights, scaled, u, v, extra, size))
+            joined = xp.concat((x, y.weights, scaled, u, v, extra, size))
+            joined *= weight
+            sums += joined
             weight_sum += weight
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)
@@ -225,8 +228,10 @@ class SMD(Oracle):
                 last, probe = probe, self._run(probe, iter([batch]))
                 for j in np.flatnonzero(~_finite(probe)):
                     if failure[j] is None:
-                        failure[j] = f"{_cause(last, batch, j)} is not finite at step {last.steps}"
-            span = f"between steps {before.steps} and {after.steps}"  # of a constraint that is not a function of the batch
+                        failure[j] = f"{_cause(last, batch, int(j))} is not finite at step {last.steps}"
+            span = (
+                f"between steps {before.steps} and {after.steps}"  # of a constraint that is not a function of the batch
+            )
             for j in np.flatnonzero(bad):
                 failure[j] = failure[j] or f"a value is not finite {span}"
         frozen = np.array([f is not None for f in failure])
@@ -279,12 +284,9 @@ def _cause(state: SMDState, batch: Batch, run: int) -> str:
     """Name what is not finite for one run in the step that ``batch`` makes from ``state``, causes before effects."""
     constraints = state.problem.family.constraints
     found = state.problem.family.evaluate(state.x, batch)
-    scaled = state.dual.scaled(state.y)
-    F, G, gradient = (
-        np.isfinite(np.asarray(to_numpy(part))[run]) for part in (found.F, found.G, found.pullback(state.y.weights, scaled))
-    )
+    F, G = (np.isfinite(np.asarray(to_numpy(part))[run]) for part in (found.F, found.G))
     if not F.all():
         return f"F of {constraints[int(np.argmin(F))].name!r}"
     if not G.all():
         return f"G of {constraints[int(state.dual.owner[np.argmin(G)])].name!r}"
-    return "a value" if gradient.all() else "the gradient"
+    return "the gradient"  # or, in float32, its square

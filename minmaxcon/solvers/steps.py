@@ -48,9 +48,7 @@ class StepRule(ABC):
         return next((value.size for value in self.settings if not isinstance(value, float)), None)
 
     @abstractmethod
-    def start(
-        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, batch_size: int
-    ) -> Any:
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
         """Return the memory at the start of a query.
 
         Parameters
@@ -63,8 +61,6 @@ class StepRule(ABC):
             The starting points.
         probe : callable
             Measures gradients at the start; it draws from the data only when called.
-        batch_size : int
-            Samples a step.
         """
 
     @abstractmethod
@@ -91,10 +87,7 @@ class Adaptive(StepRule):
         \eta_t = \frac{\max(d_0, \max_{s\le t}|x_s - x_0|)}{\sqrt{\sum_{s\le t}|g_{x,s}|^2}}, \qquad
         \tau_t = \frac{cK}{\sqrt{\phi + \sum_{s\le t}(\max_i u_{s,i}^2 + |v_s|_2^2)}}
 
-    Sums restart at each level. The averaging weight is :math:`\eta_t`. With batches of fewer than ``window`` samples the
-    sums run over blocks of steps that hold ``window`` samples, each block entering with the square of its summed
-    gradient: a hundred steps of one sample then move as far as one step of a hundred samples, also when samples arrive
-    sorted, whose gradients add up instead of cancelling.
+    Sums restart at each level. The averaging weight is :math:`\eta_t`.
 
     Parameters
     ----------
@@ -102,8 +95,6 @@ class Adaptive(StepRule):
         :math:`d_0`, a first guess of the distance to travel; small is safe (1e-3 gives the same results).
     dual_scale : float or array (R,)
         c; anything between 0.03 and 1 was found to work.
-    window : int
-        Samples over which gradients may be correlated; 100 leaves batches of 100 and more as they are.
     floor : float
         :math:`\phi`, which keeps the first dual steps bounded.
 
@@ -117,40 +108,29 @@ class Adaptive(StepRule):
     Ivgi, Hinder and Carmon (2023), "DoG is SGD's best friend: a parameter-free dynamic step size schedule".
     """
 
-    def __init__(self, distance: Any = 1e-2, dual_scale: Any = 0.3, window: int = 100, floor: float = 1.0) -> None:
+    def __init__(self, distance: Any = 1e-2, dual_scale: Any = 0.3, floor: float = 1.0) -> None:
         self.distance = _positive("distance", distance)
         self.dual_scale = _positive("dual_scale", dual_scale)
         self.floor = float(_positive("floor", floor))
-        if isinstance(window, bool) or int(window) != window or window < 1:
-            raise InvalidInput("window", window, "must be a whole number of at least 1.")
-        self.window = int(window)
         self.settings = (self.distance, self.dual_scale)
 
-    def start(
-        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, batch_size: int
-    ) -> Any:
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
         """See :meth:`StepRule.start`."""
         zero = namespace(x).zeros((x.shape[0], 1), x)
         scale = _column(self.dual_scale, x) * float(dual.entropy_weight)
         # the floor under the gradients only matters where they vanish, and bounds the step there
-        steps = max(1, self.window // batch_size)
-        return x, zero + _column(self.distance, x) ** 2, zero + 1e-8, zero + self.floor, scale, steps, None
+        return x, zero + _column(self.distance, x) ** 2, zero + 1e-8, zero + self.floor, scale
 
     def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         xp = namespace(x)
-        origin, distance, gradients, duals, scale, steps, block = memory
+        origin, distance, gradients, duals, scale = memory
         moved = x - origin
         distance = xp.maximum(distance, xp.dot(moved, moved)[..., None])
-        if steps > 1:
-            count, *sums = (0, 0.0, 0.0, 0.0) if block is None else block
-            gradient, u, v = (total + new for total, new in zip(sums, (gradient, u, v), strict=True))
-        new_gradients = gradients + xp.dot(gradient, gradient)[..., None]
-        new_duals = duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
-        eta, tau = xp.sqrt(distance / new_gradients), scale / xp.sqrt(new_duals)
-        if steps > 1 and count + 1 < steps:  # the block goes on: its square counts, but is not yet added for good
-            return eta, tau, eta, (origin, distance, gradients, duals, scale, steps, (count + 1, gradient, u, v))
-        return eta, tau, eta, (origin, distance, new_gradients, new_duals, scale, steps, None)
+        gradients = gradients + xp.dot(gradient, gradient)[..., None]
+        duals = duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
+        eta = xp.sqrt(distance / gradients)
+        return eta, scale / xp.sqrt(duals), eta, (origin, distance, gradients, duals, scale)
 
 
 class InverseSqrt(StepRule):
@@ -174,9 +154,7 @@ class InverseSqrt(StepRule):
         self.dual_scale = self.scale if dual_scale is None else _positive("dual_scale", dual_scale)
         self.settings = (self.scale, self.dual_scale)
 
-    def start(
-        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, batch_size: int
-    ) -> Any:
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
         """See :meth:`StepRule.start`."""
         return 0, _column(self.scale, x), _column(self.dual_scale, x)
 
@@ -216,9 +194,7 @@ class Theory(StepRule):
         self.safety = float(_positive("safety", safety))
         self.settings = () if self.constant is None else (self.constant,)
 
-    def start(
-        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, batch_size: int
-    ) -> Any:
+    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
         """See :meth:`StepRule.start`."""
         xp = namespace(x)
         primal_size, dual_size = problem.primal.squared_diameter, dual.squared_diameter

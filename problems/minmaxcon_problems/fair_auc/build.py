@@ -150,9 +150,7 @@ def assemble(
     InvalidInput
         If a number is out of range.
     """
-    for argument, value in (("c1", c1), ("c2", c2), ("radius", radius)):
-        if not (np.isfinite(value) and value > 0):
-            raise mm.InvalidInput(argument, value, "must be positive and finite.")
+    _require_positive(c1=c1, c2=c2, radius=radius)
     reach = float(np.max(model.score_bound(radius, means[::2] - means[1::2])))
     offset = float(np.max(model.score_bound(radius, means)))
     reach, offset = max(reach, 1e-6), max(offset, 1e-6)  # a metric that no score can tell apart still needs a set
@@ -176,9 +174,13 @@ def checked_kappa(kappa: Any, c1: float, c2: float) -> Any:
     Raises
     ------
     InvalidInput
-        If a kappa is not finite, or below the least feasible one, which the message names.
+        If a number is not finite, or a kappa is below the least feasible one, which the message names.
     """
-    numbers = np.asarray(kappa, dtype=np.float64)
+    _require_positive(c1=c1, c2=c2)
+    try:
+        numbers = np.asarray(kappa, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.asarray(np.nan)
     if numbers.ndim > 1 or numbers.size == 0 or not np.isfinite(numbers).all():
         raise mm.InvalidInput("kappa", kappa, "must be a finite number or a list of them.")
     least = least_kappa(c1, c2)
@@ -191,3 +193,9 @@ def checked_kappa(kappa: Any, c1: float, c2: float) -> Any:
             f"exactly that), and solvers need one above it; use kappa > {least:g} or a smaller c1*c2^2.",
         )
     return 1.0 + (float(numbers) if numbers.ndim == 0 else numbers)
+
+
+def _require_positive(**numbers: Any) -> None:
+    for argument, value in numbers.items():
+        if not (np.isfinite(value) and value > 0):
+            raise mm.InvalidInput(argument, value, "must be positive and finite.")

@@ -219,7 +219,16 @@ class FairAUC(mm.ProblemPlugin):
 
     def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
         """See :meth:`minmaxcon.ProblemPlugin.notes`: surrogate against true gap, and what was done to the data."""
-        return {"Mind": cautions(problem.details["metric"], measured), "Data": problem.details["dataset"].notes}
+        dataset: Dataset = problem.details["dataset"]
+        rows, own = dataset.train, dataset.name not in DATASETS
+        (negative, positive), (others, protected) = rows.label_values, rows.group_values
+        meaning = (
+            f"Label: {positive!r} is positive, {negative!r} negative. Protected: {protected!r}, against {others!r}."
+        )
+        return {
+            "Mind": cautions(problem.details["metric"], measured),
+            "Data": [*([meaning] if own else []), *dataset.notes],
+        }
 
     def choices(self) -> Mapping[str, Mapping[str, str]]:
         """See :meth:`minmaxcon.ProblemPlugin.choices`."""

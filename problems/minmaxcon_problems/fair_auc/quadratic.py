@@ -50,15 +50,13 @@ class GroupMoments:
         """
         first: Any = 0.0
         second: Any = 0.0
-        groups: Any = None
         for share, batch in data.chunks():
             raw = batch["features"]
             features: Any = raw if hasattr(raw, "tocsr") else np.asarray(to_numpy(raw), dtype=np.float64)
             weights = np.asarray(to_numpy(batch["weights"]), dtype=np.float64) * (share / raw.shape[0])
             first = first + np.asarray((features.T @ weights).T)
-            if groups is None:  # slots of one group have one column, whatever the piece
-                groups = {}
-            products = []
+            products: list[Any] = []
+            groups: dict[bytes, Any] = {}  # slots of one group have one column, and so one product in each piece
             for s in range(weights.shape[1]):
                 key = weights[:, s].tobytes()
                 if key not in groups:
@@ -136,8 +134,11 @@ def _trust_region(matrix: Any, linear: Any, radius: float) -> Any:
     values = np.maximum(values, 0.0)
     parts = vectors.T @ linear
     floor = 1e-12 * max(float(values[-1]), 1e-300)
-    free = np.where(values > floor, parts / np.maximum(values, floor), 0.0)
-    if np.linalg.norm(free) <= radius:
+    flat = values <= floor
+    free = np.where(flat, 0.0, parts / np.maximum(values, floor))
+    # A slope in a direction without curvature (fewer samples than features) leads to the boundary.
+    slope = np.linalg.norm(parts[flat]) > 1e-10 * np.linalg.norm(parts)
+    if not slope and np.linalg.norm(free) <= radius:
         return vectors @ free
 
     def excess(shift: float) -> float:

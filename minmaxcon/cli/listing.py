@@ -1,0 +1,132 @@
+"""``minmaxcon problems`` and ``minmaxcon data``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App
+
+import minmaxcon as mm
+from minmaxcon.cli.options import Flag
+from minmaxcon.cli.output import Output, table, wrapped
+
+__all__ = ["data_app", "problems"]
+
+data_app = App(name="data", help="List the named data sets, or download one.")
+
+
+def problems(*, names: Flag = False, json: Flag = False) -> int:
+    """List the problems that are installed, and the names that their options know.
+
+    Parameters
+    ----------
+    names
+        Print names only, one a line; nothing is imported for that.
+    json
+        Print the list as JSON.
+    """
+    output = Output(json=json, quiet=True)
+    found = mm.plugin_names()
+    if names:
+        output.result(_json(list(found)) if json else "".join(f"{name}\n" for name in found))
+        return 0
+    with output.guarded():
+        described = [_described(name) for name in found]
+    output.result(_json(described) if json else "\n".join(map(_problem_text, described)))
+    return 0
+
+
+def _described(name: str) -> dict[str, Any]:
+    """Describe a problem; one that cannot be loaded is listed with the reason."""
+    try:
+        plugin = mm.plugin(name)
+    except mm.MinMaxConError as failure:
+        return {"name": name, "summary": str(failure), "options": [], "choices": {}}
+    choices = {option: dict(known) for option, known in plugin.choices().items()}
+    return {"name": name, "summary": plugin.summary, "options": list(plugin.options()), "choices": choices}
+
+
+def _problem_text(found: Mapping[str, Any]) -> str:
+    text = f"{found['name']}: {found['summary']}\n"
+    for option, known in found["choices"].items():
+        lines = table([[f"    {name}", meaning] for name, meaning in known.items()], left=2)
+        text += f"  --{option.replace('_', '-')}\n{lines}"
+    return text
+
+
+@data_app.default
+@data_app.command(name="list")
+def data_list(*, data_dir: Path | None = None, json: Flag = False) -> int:
+    """List the named data sets, and whether their files are there.
+
+    Parameters
+    ----------
+    data_dir
+        Folder with their files.
+    json
+        Print the list as JSON.
+    """
+    output = Output(json=json, quiet=True)
+    with output.guarded():
+        found = [
+            {"problem": name, **known}
+            for name, plugin in _plugins()
+            for known in plugin.datasets(None if data_dir is None else str(data_dir))
+        ]
+    output.result(_json(found) if json else "\n".join(map(_dataset_text, found)))
+    return 0
+
+
+def _dataset_text(found: Mapping[str, Any]) -> str:
+    where = f"not here: {found['missing']}" if found.get("missing") else "ready"
+    lines = {"source": found["source"], "licence": found["licence"], "files": where}
+    text = f"{found['name']} ({found['problem']}): {found['description']}\n"
+    return text + "".join(wrapped(f"  {name:9}", line) for name, line in lines.items())
+
+
+@data_app.command(name="get")
+def data_get(name: str, /, *, data_dir: Path | None = None) -> int:
+    """Download a data set, check it, and write its files into a folder.
+
+    Parameters
+    ----------
+    name
+        The data set.
+    data_dir
+        The folder; by default the one that the environment variable MINMAXCON_DATA names.
+    """
+    output = Output(json=False, quiet=False)
+    with output.guarded():
+        files, notes = _download(name, None if data_dir is None else str(data_dir))
+    output.result("".join(f"written: {file}\n" for file in files) + "".join(f"  - {note}\n" for note in notes))
+    return 0
+
+
+def _download(name: str, data_dir: str | None) -> tuple[Sequence[Any], Sequence[str]]:
+    """Ask each problem for the data set; the last refusal stands if none has it."""
+    refusal: mm.MinMaxConError = mm.UnknownName("name", name, ())
+    for _, plugin in _plugins():
+        try:
+            return plugin.download(name, data_dir)
+        except (mm.UnknownName, mm.Unsupported) as failure:
+            refusal = failure
+    raise refusal
+
+
+def _plugins() -> Sequence[tuple[str, mm.ProblemPlugin]]:
+    """Return the problems that can be loaded."""
+    found = []
+    for name in mm.plugin_names():
+        try:
+            found.append((name, mm.plugin(name)))
+        except mm.MinMaxConError:
+            continue
+    return found
+
+
+def _json(value: Any) -> str:
+    from minmaxcon.experiments.results import to_json
+
+    return to_json(value)

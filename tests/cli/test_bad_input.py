@@ -1,0 +1,138 @@
+"""Bad input: one line on standard error that says what, where and what to do, nothing on standard output, exit 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import FILE_OPTIONS, table_rows, write_table
+
+
+def refused(done: Any, *words: str) -> None:
+    assert done.status == 2
+    assert done.out == ""
+    assert done.err.startswith("minmaxcon: error: ")
+    assert done.err.count("\n") == 1
+    assert done.err.endswith("\n")
+    for word in words:
+        assert word in done.err
+
+
+def one_class(rows: list[list[str]]) -> list[list[str]]:
+    return [[*row[:4], "yes"] for row in rows]
+
+
+def empty_cell(rows: list[list[str]]) -> list[list[str]]:
+    return [row for row in rows if row[3:] != ["a", "yes"]]
+
+
+def changed(cell: int, value: str) -> Callable[[list[list[str]]], list[list[str]]]:
+    def change(rows: list[list[str]]) -> list[list[str]]:
+        return [[*row[:cell], value, *row[cell + 1 :]] if k == 6 else row for k, row in enumerate(rows)]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change,words",
+    [
+        (one_class, ("one class only", "'label'")),
+        (empty_cell, ("no row has group=a & label=yes",)),
+        (changed(1, "nan"), ("row 7 (line 8)", "column 'x2'", "missing")),
+        (changed(1, "inf"), ("row 7 (line 8)", "column 'x2'", "not finite")),
+        (changed(1, "abc"), ("row 7 (line 8)", "column 'x2'", "'abc' is text in a numeric column")),
+        (changed(4, "maybe"), ("has 3 labels", "'maybe', 'no', 'yes'")),
+        (lambda rows: [], ("a heading but no data row",)),
+    ],
+    ids=["one class", "empty cell", "nan", "inf", "text", "three labels", "no rows"],
+)
+def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tuple[str, ...]) -> None:
+    path = write_table(tmp_path / "rows.csv", change(table_rows()))
+    refused(call("solve", "fair_auc", "--data", path, *FILE_OPTIONS), str(path), *words)
+
+
+@pytest.mark.parametrize(
+    "options,words",
+    [
+        (["--data", "no_such.csv"], ("no_such.csv: no such file",)),
+        (["--data", "lonapp"], ("--data='lonapp'", "did you mean 'loanapp'?")),
+        (["--metric", "intergroup"], ("--metric='intergroup'", "did you mean 'inter_group'?")),
+        (["--kappa", "-0.1"], ("--kappa=-0.1", "below 0")),
+        (["--kappa", "-0.1,0.5"], ("--kappa=-0.1", "below 0")),
+        (["--kappa", "0.1,x"], ("--kappa='0.1,x'", "'x' is no number")),
+        (["--kappa", "nan"], ("--kappa=nan",)),
+        (["--label", "approve"], ("--label='approve'", "leave it out")),
+        (["--keep-sensitive"], ("--keep-sensitive", "leave it out")),
+        (["--steps", "3.5"], ("--steps", "'3.5' is no whole number")),
+        (["--steps", "0"], ("--steps=0", "at least 1")),
+        (["--batch-size", "-3"], ("--batch-size=-3",)),
+        (["--seed", "-1"], ("--seed=-1",)),
+        (["--time-limit", "-1"], ("--time-limit=-1",)),
+        (["--test-fraction", "x"], ("--test-fraction", '"x"')),
+        (["--solver", "sfl"], ("--solver", 'Did you mean "sfls"?')),
+        (["--kapa", "1"], ("--kapa", "Did you mean --kappa?", "minmaxcon solve --help")),
+        (["--data"], ("--data requires an argument",)),
+        (["extra"], ("unexpected argument 'extra'",)),
+        (["--json=perhaps"], ("--json", '"perhaps"')),
+        (["--steps", "1", "--steps", "2"], ("--steps specified multiple times",)),
+        (["--data", "a\nb\x1b[31m.csv", *FILE_OPTIONS], (r"a\nb\x1b[31m.csv",)),
+    ],
+    ids=lambda value: " ".join(value).encode("unicode_escape").decode() if isinstance(value, list) else "",
+)
+def test_options(call: Callable[..., Any], options: list[str], words: tuple[str, ...]) -> None:
+    refused(call("solve", "fair_auc", *options), *words)
+
+
+def test_options_of_files(call: Callable[..., Any], table: Path) -> None:
+    solve = ("solve", "fair_auc", "--data", table)
+    refused(call(*solve, "--label", "lable", "--sensitive", "group"), "no column 'lable'", "did you mean 'label'?")
+    refused(call(*solve, "--label", "label"), "--sensitive: name the column")
+    refused(call(*solve, "--sensitive", "group"), "--label: name the column")
+    refused(call(*solve, *FILE_OPTIONS, "--positive", "y"), "no value 'y'")
+    refused(call(*solve, *FILE_OPTIONS, "--protected", "z"), "no value 'z'")
+    refused(call(*solve, *FILE_OPTIONS, "--test-fraction", "2"), "--test-fraction=2.0")
+
+
+@pytest.mark.parametrize(
+    "arguments,words",
+    [
+        (["solve", "fair_acu"], ("problem='fair_acu'", "did you mean 'fair_auc'?")),
+        (["solve"], ("NAME requires an argument",)),
+        (["sovle"], ('"sovle"', 'Did you mean "solve"?', "minmaxcon --help")),
+        (["data", "gte"], ("'gte'", "Did you mean 'get'?")),
+        (["data", "get", "bnak"], ("'bnak'", "did you mean 'bank'?")),
+        (["data", "get", "loanapp"], ("needs no download",)),
+        (["data", "get", "bank"], ("--data-dir: say where",)),
+        (["predict", "nowhere", "--data", "x.csv"], ("nowhere: no such result folder",)),
+        (["predict", ".", "--data", "x.csv"], ("holds no model.safetensors",)),
+        (["predict", "."], ("--data requires an argument",)),
+        (["demo", "--seed", "x"], ("--seed", "'x' is no whole number")),
+        (["demo", "--seed", "-1"], ("--seed=-1",)),
+        (["bench", "stesp"], ('"stesp"', 'Did you mean "steps"?')),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_commands(
+    call: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MINMAXCON_DATA", raising=False)
+    refused(call(*arguments), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_says_the_same() -> None:
+    words = [sys.executable, "-c", "import sys; from minmaxcon.cli import main; sys.exit(main())"]
+    done = subprocess.run([*words, "solve", "fair_auc", "--kappa", "-1"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("minmaxcon: error: --kappa=-1.0: infeasible")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,238 @@
+"""``minmaxcon solve``: what it reports, and that it is true."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import minmaxcon as mm
+from minmaxcon.experiments.results import RunRecord, RunsRecord, read_result
+
+FIELDS = {
+    *("status", "feasible", "objective", "constraints", "certificate", "train", "test"),
+    *("steps", "seconds", "settings", "versions", "reason", "notes", "recomputed"),
+}
+
+
+def without_seconds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_seconds(item) for name, item in value.items() if name != "seconds"}
+    return [without_seconds(item) for item in value] if isinstance(value, list) else value
+
+
+def test_json_is_all_that_standard_output_carries(solve_table: Callable[..., Any]) -> None:
+    done = solve_table("--json")
+    result = json.loads(done.out)
+    assert done.status == 0
+    assert set(result) == FIELDS
+    assert result["status"] == "solved"
+    assert result["feasible"] is True
+    assert set(result["certificate"]) == {"kind", "upper", "lower", "gap", "confidence"}
+    assert result["certificate"]["lower"] <= result["objective"] <= result["certificate"]["upper"] + 1e-12
+    for part in ("train", "test"):
+        assert {"auc", "auc_gap", "auc_interval", "auc_gap_interval"} <= set(result[part])
+    assert "the true gap" in done.err  # the caution, at the moment when it matters
+    assert solve_table("--json", "--quiet").err == ""
+
+
+def test_settings_and_versions_are_enough_to_repeat(solve_table: Callable[..., Any], table: Path) -> None:
+    result = json.loads(solve_table("--json", "--seed", 3, "--batch-size", 50, "--quiet").out)
+    settings = result["settings"]
+    expected = {"problem": "fair_auc", "data": str(table), "kappa": 0.3, "metric": "inter_group", "seed": 3}
+    assert expected.items() <= settings.items()
+    assert settings["solver_settings"]["oracle"]["batch_size"] == 50
+    assert {"c1", "c2", "radius", "label", "positive", "test_fraction", "standardize", "steps"} <= set(settings)
+    assert {"minmaxcon", "python", "numpy", "torch", "threads", "cpu_dispatch"} <= set(result["versions"])
+
+
+def test_objective_and_constraints_are_those_of_the_saved_model(
+    solve_table: Callable[..., Any], table: Path, tmp_path: Path
+) -> None:
+    """Every pair of the training rows, scored with the raw weight, by the loss's definition."""
+    assert solve_table("--out", tmp_path / "r", "--quiet").status == 0
+    result = read_result(tmp_path / "r")
+    assert isinstance(result, RunRecord)
+    weight = load_file(tmp_path / "r" / "model.safetensors")["weight"]
+    raw = mm.load_problem(
+        "fair_auc", data=str(table), label="label", sensitive="group", kappa=0.3, standardize=False
+    ).details["dataset"]
+    assert weight.shape == (raw.train.features.shape[1],)
+    h, y, g = raw.train.features @ weight, raw.train.label, raw.train.group
+
+    def loss(first: Any, second: Any) -> float:
+        return float(0.5 * np.mean((h[first][:, None] - h[second][None, :] - 1.0) ** 2))
+
+    g1, g1_other, g2, g2_other = (
+        (y == a) & (g == b) for a, b in ((1, 1), (-1, -1), (1, -1), (-1, 1))
+    )
+    assert result.objective == pytest.approx(loss(y == 1, y == -1), abs=1e-9)
+    assert result.constraints == pytest.approx(
+        [loss(g1_other, g1) + loss(g2, g2_other) - 1.3, loss(g2_other, g2) + loss(g1, g1_other) - 1.3], abs=1e-9
+    )
+
+
+def test_several_kappas_are_one_solve_in_the_order_given(
+    solve_table: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    real = mm.solve
+
+    def counted(problem: mm.MinMaxProblem, *rest: Any, **options: Any) -> mm.Solution:
+        calls.append(problem.runs)
+        return real(problem, *rest, **options)
+
+    monkeypatch.setattr(mm, "solve", counted)
+    done = solve_table("--kappa", "0.5,0.1,0.3", "--json", "--quiet", "--out", tmp_path / "r")
+    result = json.loads(done.out)
+    assert calls == [3]
+    assert done.status == (0 if all(run["status"] == "solved" for run in result["runs"]) else 1)
+    assert [run["settings"]["kappa"] for run in result["runs"]] == [0.5, 0.1, 0.3]
+    assert all(set(run) == FIELDS for run in result["runs"])
+    assert isinstance(read_result(tmp_path / "r"), RunsRecord)
+    models = [load_file(tmp_path / "r" / f"model-{j}.safetensors")["weight"] for j in range(3)]
+    assert not np.allclose(models[0], models[1])
+    alone = json.loads(solve_table("--kappa", "0.1", "--json", "--quiet").out)
+    assert result["runs"][1]["objective"] == pytest.approx(alone["objective"], abs=1e-6)
+    with (tmp_path / "r" / "trace.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["run"] for row in rows} == {"0", "1", "2"}
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(
+    solve_table: Callable[..., Any], tmp_path: Path
+) -> None:
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        assert solve_table("--seed", seed, "--out", tmp_path / name, "--quiet").status == 0
+
+    def content(name: str) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.suffix != ".json"}
+
+    assert set(content("a")) == {"model.safetensors", "trace.csv", "trace.png"}
+    assert content("a") == content("b")
+    assert content("a")["model.safetensors"] != content("c")["model.safetensors"]
+    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in "ab"]
+    assert without_seconds(results[0]) == without_seconds(results[1])
+
+
+def test_the_report_says_what_is_proved_and_what_is_not(solve_table: Callable[..., Any]) -> None:
+    done = solve_table("--metric", "intra_group")
+    for words in (
+        "SOLVED: A feasible point was found and proved optimal",
+        "f_1 - b_1",
+        "<= f* <=",
+        "exact on the data",
+        "true gap [95% interval]",
+        "no guarantee for the true gap",
+        "cannot make the intra-group gap small",
+        "'yes' is positive",
+    ):
+        assert words in done.out
+    assert "\x1b" not in done.out
+    assert "Mind" not in solve_table("--quiet").out
+
+
+def test_a_large_true_gap_is_called_out_where_the_surrogate_holds(solve_table: Callable[..., Any]) -> None:
+    """The bound is so loose that it cannot bind, and the groups differ."""
+    result = json.loads(solve_table("--metric", "group", "--kappa", 3, "--json").out)
+    assert result["train"]["auc_gap"] > 0.05
+    assert any("The surrogate is met, yet" in note for note in result["notes"])
+
+
+def test_a_time_limit_ends_with_the_best_point_and_exit_status_1(solve_table: Callable[..., Any]) -> None:
+    done = solve_table("--steps", 10_000_000, "--time-limit", 0.3, "--json", "--quiet")
+    result = json.loads(done.out)
+    assert done.status == 1
+    assert result["status"] == "budget"
+    assert "time limit" in result["reason"]
+    assert result["seconds"] < 2.0
+    assert result["certificate"]["lower"] is None  # minus infinity is no JSON
+
+
+def test_not_solved_is_exit_status_1_with_the_reason(solve_table: Callable[..., Any], tmp_path: Path) -> None:
+    done = solve_table("--kappa", 0, "--out", tmp_path / "r", "--json", "--quiet")
+    assert done.status == 1
+    assert json.loads(done.out)["status"] == "not_strictly_feasible"
+    assert (tmp_path / "r" / "model.safetensors").exists()
+
+
+def test_one_run_that_is_not_solved_is_enough_for_exit_status_1(solve_table: Callable[..., Any]) -> None:
+    done = solve_table("--kappa", "0.5,0", "--json", "--quiet")
+    statuses = [run["status"] for run in json.loads(done.out)["runs"]]
+    assert (done.status, statuses) == (1, ["solved", "not_strictly_feasible"])
+
+
+def test_iqrc_claims_no_lower_bound(solve_table: Callable[..., Any]) -> None:
+    result = json.loads(
+        solve_table("--solver", "iqrc", "--time-limit", 3, "--steps", 50, "--json", "--quiet").out
+    )
+    assert result["feasible"] is True
+    assert result["certificate"]["lower"] is None
+    assert result["certificate"]["gap"] is None
+    assert math.isfinite(result["certificate"]["upper"])
+
+
+class Foreign(mm.ProblemPlugin):
+    """A plug-in that neither evaluates nor exports, and prints while it loads."""
+
+    name, summary = "foreign", "A problem of somebody else."
+
+    def load(self, *, kappa: Any = 1.0) -> mm.MinMaxProblem:
+        print("noise")  # noqa: T201
+        problem = mm.load_problem("fair_auc", kappa=kappa)
+        return mm.MinMaxProblem(
+            problem.objective, problem.constraints, problem.primal, problem.data, problem.start, name="foreign"
+        )
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = mm.plugin
+    monkeypatch.setattr(mm, "plugin", lambda name: Foreign() if name == "foreign" else real(name))
+    real_load = mm.load_problem
+
+    def load(name: str, **options: Any) -> mm.MinMaxProblem:
+        return Foreign().load(**options) if name == "foreign" else real_load(name, **options)
+
+    monkeypatch.setattr(mm, "load_problem", load)
+
+
+@pytest.mark.usefixtures("foreign")
+def test_a_plug_in_without_evaluation_or_model_is_served_as_far_as_it_goes(
+    call: Callable[..., Any], tmp_path: Path
+) -> None:
+    done = call("solve", "foreign", "--steps", 100, "--json", "--out", tmp_path / "r")
+    result = json.loads(done.out)
+    assert result["recomputed"] is False
+    assert "test" not in result
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["result.json", "trace.csv", "trace.png"]
+    assert "noise" in done.err
+    assert "no model is saved" in done.err
+    refused = call("solve", "foreign", "--metric", "group")
+    assert refused.status == 2
+    assert "problem 'foreign' has no such option" in refused.err
+
+
+def test_a_solver_that_lies_about_feasibility_is_found_out(
+    solve_table: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Objective and constraints come from the plug-in's own evaluation."""
+    real = mm.solve
+
+    def lying(*rest: Any, **options: Any) -> mm.Solution:
+        found = real(*rest, **options)
+        return mm.Solution(**{**vars(found), "x": 9.0 * found.x / np.linalg.norm(found.x)})
+
+    monkeypatch.setattr(mm, "solve", lying)
+    done = solve_table("--json", "--quiet")
+    result = json.loads(done.out)
+    assert (done.status, result["feasible"]) == (1, False)
+    assert max(result["constraints"]) > 0
+    assert "a constraint is violated" in result["reason"]
