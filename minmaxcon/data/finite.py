@@ -63,7 +63,6 @@ class Finite(Source):
         if self.size == 0:
             raise InvalidInput("arrays", lengths, "there is no sample.")
         self._sparse = {name for name, value in self.arrays.items() if hasattr(value, "tocsr")}
-        self._rows = xp.rows
         self.like = xp.create(np.zeros(0), dtype)
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
@@ -74,7 +73,7 @@ class Finite(Source):
         return self._gather(indices), after
 
     def _gather(self, indices: Any) -> Iterator[Batch]:
-        rows, sparse = self._rows, self._sparse
+        rows, sparse = engine_named(self.engine).rows, self._sparse
         items = list(self.arrays.items())
         for chosen in indices:
             yield {name: value[chosen] if name in sparse else rows(value, chosen) for name, value in items}

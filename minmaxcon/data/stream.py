@@ -54,11 +54,6 @@ class Stream(Source):
         If ``points`` is neither callable nor iterable, or a one-shot iterator, which could not be read again; or
         ``shuffle`` is not a whole number of at least 1.
 
-    Attributes
-    ----------
-    open : callable
-        Returns a fresh iterator of the points.
-
     Notes
     -----
     A draw reads ahead one block of steps. A stream that ends gives fewer batches, and a last incomplete one is dropped.
@@ -83,15 +78,18 @@ class Stream(Source):
                 points,
                 "give a function that returns a fresh iterator, or a re-iterable; a resumed solve reads again.",
             )
-        self.open: Callable[[], Iterator[Mapping[str, Any]]] = points if callable(points) else lambda: iter(points)
+        self.points = points
         if isinstance(shuffle, bool) or int(shuffle) != shuffle or shuffle < 1:
             raise InvalidInput("shuffle", shuffle, "must be a whole number of at least 1 (1 keeps the order).")
         self.prepare, self.shuffle = prepare, int(shuffle)
-        self._xp = engine_named(engine)
         self.engine, self.dtype = engine, dtype
-        self.like = self._xp.create(np.zeros(0), dtype)
+        self.like = engine_named(engine).create(np.zeros(0), dtype)
         self._iterator: Iterator[Mapping[str, Any]] = iter(())
         self._consumed, self._opened = 0, -1
+
+    def open(self) -> Iterator[Mapping[str, Any]]:
+        """Return a fresh iterator of the points, in their own order."""
+        return self.points() if callable(self.points) else iter(self.points)
 
     def _ordered(self, key: int) -> Iterator[Mapping[str, Any]]:
         """Open the points anew, each block in the order that the key and the block's number give it."""
@@ -150,8 +148,9 @@ class Stream(Source):
     def _batches(self, pieces: list[Mapping[str, Any]], count: int, size: int) -> Iterator[Batch]:
         if count == 0:
             return
+        create = engine_named(self.engine).create
         joined = {
-            name: self._xp.create(np.concatenate([piece[name] for piece in pieces]), self.dtype) for name in pieces[0]
+            name: create(np.concatenate([piece[name] for piece in pieces]), self.dtype) for name in pieces[0]
         }
         for begin in range(0, count * size, size):
             yield {name: values[begin : begin + size] for name, values in joined.items()}

@@ -1,0 +1,128 @@
+"""``minmaxcon predict``: the scores are those of the model, and a damaged model is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from .conftest import table_rows, write_table
+
+
+@pytest.fixture
+def result(solve_table: Callable[..., Any], tmp_path: Path) -> Path:
+    folder = tmp_path / "result"
+    assert solve_table("--out", folder, "--quiet").status == 0
+    return folder
+
+
+def features_of(rows: list[list[str]]) -> Any:
+    return np.array([[float(r[0]), float(r[1]), r[2] == "green", r[2] == "red"] for r in rows])
+
+
+def test_scores_are_features_times_weight(call: Callable[..., Any], result: Path, tmp_path: Path) -> None:
+    rows = table_rows(50, seed=9)
+    fresh = write_table(tmp_path / "fresh.csv", [[r[2], r[1], r[0]] for r in rows], "colour,x2,x1")
+    expected = features_of(rows) @ load_file(result / "model.safetensors")["weight"]
+    done = call("predict", result, "--data", fresh)
+    assert (done.status, done.err) == (0, "")
+    np.testing.assert_allclose([float(line) for line in done.out.splitlines()], expected, rtol=1e-12)
+    as_json = json.loads(call("predict", result, "--data", fresh, "--json").out)
+    assert as_json["rows"] == 50
+    np.testing.assert_allclose(as_json["scores"], expected, rtol=1e-12)
+
+
+def test_scores_reproduce_the_auc_that_was_reported(call: Callable[..., Any], result: Path, table: Path) -> None:
+    """All rows, training and test, scored from the file: the same AUCs as in result.json."""
+    import minmaxcon as mm
+
+    scores = np.array([float(line) for line in call("predict", result, "--data", table).out.splitlines()])
+    reported = json.loads((result / "result.json").read_text())
+    data = mm.load_problem("fair_auc", data=str(table), label="label", sensitive="group", standardize=False).details[
+        "dataset"
+    ]
+    weight = load_file(result / "model.safetensors")["weight"]
+    for part in ("train", "test"):
+        rows = getattr(data, part)
+        h = rows.features @ weight
+        assert all(np.isclose(scores, value, rtol=1e-9).any() for value in h)
+        wins = h[rows.label == 1][:, None] - h[rows.label == -1][None, :]
+        assert np.mean(wins > 0) + 0.5 * np.mean(wins == 0) == pytest.approx(reported[part]["auc"], abs=1e-12)
+
+
+def test_scores_go_to_a_file_in_the_form_that_its_name_says(
+    call: Callable[..., Any], result: Path, table: Path, tmp_path: Path
+) -> None:
+    plain = call("predict", result, "--data", table).out
+    for name in ("s.txt", "s.csv", "s.json"):
+        done = call("predict", result, "--data", table, "--out", tmp_path / name)
+        assert (done.status, done.out) == (0, "")
+        assert "240 scores" in done.err
+    assert (tmp_path / "s.txt").read_text() == plain
+    with (tmp_path / "s.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["score"] for row in rows] == plain.split()
+    assert rows[0]["row"] == "1"
+    assert json.loads((tmp_path / "s.json").read_text())["scores"] == [float(x) for x in plain.split()]
+    again = call("predict", result, "--data", table, "--out", tmp_path / "s.csv")
+    assert again.status == 2
+    assert "--overwrite" in again.err
+    assert call("predict", result, "--data", table, "--out", tmp_path / "s.csv", "--overwrite").status == 0
+
+
+def test_several_models_ask_which(
+    call: Callable[..., Any], solve_table: Callable[..., Any], table: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "several"
+    solve_table("--kappa", "0.1,0.4", "--out", folder, "--quiet")
+    done = call("predict", folder, "--data", table)
+    assert done.status == 2
+    assert "models 0 to 1" in done.err
+    assert call("predict", folder, "--data", table, "--run", 2).status == 2
+    scores = [call("predict", folder, "--data", table, "--run", j).out for j in (0, 1)]
+    assert scores[0] != scores[1]
+
+
+def test_rows_that_do_not_fit_are_refused(call: Callable[..., Any], result: Path, tmp_path: Path) -> None:
+    rows = table_rows(20)
+    rows[4][2] = "mauve"
+    odd = write_table(tmp_path / "odd.csv", rows)
+    done = call("predict", result, "--data", odd)
+    assert (done.status, done.out) == (2, "")
+    assert "row 5 (line 6), column 'colour': the category 'mauve'" in done.err
+    narrow = write_table(tmp_path / "narrow.csv", [row[:1] for row in rows], "x1")
+    assert "no column 'x2'" in call("predict", result, "--data", narrow).err
+
+
+def test_a_damaged_model_is_refused_by_name(call: Callable[..., Any], result: Path, table: Path) -> None:
+    path = result / "model.safetensors"
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = []
+    for position in rng.choice(8 * len(whole), size=60, replace=False):
+        content = bytearray(whole)
+        content[position // 8] ^= 1 << (position % 8)
+        damaged.append(bytes(content))
+    damaged += [whole[: int(cut)] for cut in rng.choice(len(whole), size=20, replace=False)]
+    damaged += [whole + b"\0", b"", b"garbage" * 100]
+    for content in damaged:
+        path.write_bytes(content)
+        done = call("predict", result, "--data", table)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), content
+        assert str(path) in done.err
+    path.write_bytes(whole)
+    assert call("predict", result, "--data", table).status == 0
+
+
+def test_a_model_of_somebody_else_is_refused(call: Callable[..., Any], result: Path, table: Path) -> None:
+    path = result / "model.safetensors"
+    save_file({"weight": np.zeros(4)}, path)
+    done = call("predict", result, "--data", table)
+    assert done.status == 2
+    assert "no model of minmaxcon" in done.err

@@ -1,0 +1,76 @@
+"""The command as a process: signals, pipes, and what it loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import FILE_OPTIONS
+
+COMMAND = [sys.executable, "-c", "import sys; from minmaxcon.cli import main; sys.exit(main())"]
+HEAVY = "{'torch', 'cvxpy', 'matplotlib', 'sklearn', 'scipy', 'pandas', 'pydantic', 'safetensors'}"
+
+
+def start(*words: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+@pytest.mark.parametrize("delay", [1.5, 2.5])
+def test_ctrl_c_reports_the_best_point_so_far(table: Path, tmp_path: Path, delay: float) -> None:
+    folder = tmp_path / "r"
+    words = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--steps", 10**7, "--json", "--out", folder)
+    process = start(*words, "--kappa", 0.3)
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    if out:  # the solve had begun
+        result = json.loads(out)
+        assert result["status"] == "interrupted"
+        assert result["feasible"] is True
+        assert folder.is_dir()
+    else:
+        assert "interrupted" in err
+        assert not folder.exists()
+    assert {path.name for path in tmp_path.iterdir()} <= {"r"}
+
+
+def test_a_reader_that_has_enough_ends_it_quietly() -> None:
+    words = " ".join(f"'{word}'" for word in [*COMMAND, "problems", "--json"])
+    script = f"{words} | head -n 1; exit ${{PIPESTATUS[1]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[\n", "")
+
+
+def test_a_full_disk_behind_standard_output_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*COMMAND, "problems"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["solve", "--help"], ["problems", "--names"], ["solve", "no_such"]])
+def test_light_commands_load_nothing_heavy(words: list[str]) -> None:
+    script = f"""
+import sys, time
+from minmaxcon.cli import main
+main({words!r})
+heavy = {HEAVY} & set(sys.modules)
+sys.exit(f"loaded: {{sorted(heavy)}}" if heavy else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
