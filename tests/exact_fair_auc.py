@@ -43,7 +43,8 @@ class Quadratics:
             return cache[key]
 
         matrices, linear, constant = np.zeros((3, d, d)), np.zeros((3, d)), np.zeros(3)
-        for owner, (g, other) in zip([0, 1, 1, 2, 2], pair_masks(rows.label, details["metric"], rows.group), strict=True):
+        pairs = pair_masks(rows.label, details["metric"], rows.group)
+        for owner, (g, other) in zip([0, 1, 1, 2, 2], pairs, strict=True):
             (mean, spread), (mean_other, spread_other) = moments(g), moments(other)
             delta = mean - mean_other
             matrices[owner] += c1 * (spread + spread_other + np.outer(delta, delta))

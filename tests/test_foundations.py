@@ -117,7 +117,7 @@ def _broken() -> Any:
     raise RuntimeError("no such thing")
 
 
-@pytest.mark.parametrize(("load", "message"), [(_broken, "no such thing"), (lambda: 3, "not a ProblemPlugin")])
+@pytest.mark.parametrize("load, message", [(_broken, "no such thing"), (lambda: 3, "not a ProblemPlugin")])
 def test_a_broken_plugin_is_named(load: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_entry_points", lambda: {"bad": SimpleNamespace(load=load, value="bad:it")})
     registry.plugin.cache_clear()

@@ -102,7 +102,8 @@ def _runs(finished: Finished, record: RunsRecord) -> str:
         for part in parts:
             found = getattr(run, part)
             gap = interval_text(found, "auc_gap")
-            row += [_number(found.get("auc"), 4), gap if part == parts[-1] else gap.split(" ")[0]]
+            auc = interval_text(found, "auc").split(" ")[0]
+            row += [auc, gap if part == parts[-1] else gap.split(" ")[0]]
         rows.append(row)
     return text + "\n" + table([heading, *rows], left=2)
 

@@ -149,9 +149,7 @@ class Stream(Source):
         if count == 0:
             return
         create = engine_named(self.engine).create
-        joined = {
-            name: create(np.concatenate([piece[name] for piece in pieces]), self.dtype) for name in pieces[0]
-        }
+        joined = {name: create(np.concatenate([piece[name] for piece in pieces]), self.dtype) for name in pieces[0]}
         for begin in range(0, count * size, size):
             yield {name: values[begin : begin + size] for name, values in joined.items()}
 

@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minmaxcon.errors import InvalidInput
@@ -76,7 +76,7 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
                 _write_synced(fresh / name, content)
             _sync_folder(fresh)
             _put(fresh, target, overwrite)
-            _sync_folder(target.parent)
+            _sync_names(target.parent)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
 
@@ -131,7 +131,7 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> 
         try:
             _write_synced(fresh, content)
             fresh.replace(target)
-            _sync_folder(target.parent)
+            _sync_names(target.parent)
         finally:
             fresh.unlink(missing_ok=True)
 
@@ -204,6 +204,12 @@ def _write_synced(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _sync_names(parent: Path) -> None:
+    """Make a rename reach the disk soon; it is done already, so that a refusal changes nothing."""
+    with suppress(OSError):
+        _sync_folder(parent)
 
 
 def _sync_folder(path: Path) -> None:

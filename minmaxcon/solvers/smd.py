@@ -143,7 +143,7 @@ class SMD(Oracle):
         width = x.shape[-1] + 2 * dual.levels + 2 * dual.inner_dimension + 2
 
         def probe() -> tuple[Array, Array]:
-            return self._probe(problem, dual, x, y, start.position)
+            return self._probe(problem, dual, x, start.position)
 
         memory = self.step_rule.start(problem, dual, x, probe)
         sums = xp.double(xp.zeros((x.shape[0], width), x))
@@ -252,22 +252,29 @@ class SMD(Oracle):
         )
 
     def _probe(
-        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, y: DualPoint, position: Position
+        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, position: Position
     ) -> tuple[Array, Array]:
-        xp = namespace(x)
-        bounds = xp.asarray(problem.bounds, x)
-        total_x, total_y, count = 0.0, 0.0, 0
+        """Measure the gradients at points drawn from both sets: the largest mean square of a few."""
+        xp, rng = namespace(x), position.rng()
+        bounds = xp.asarray(problem.bounds[:, None, :], x)
+        points = xp.asarray(problem.primal.sample(rng, _PROBES), x)
+        drawn = dual.sample(rng, _PROBES)
+        y = dual.point(xp.asarray(drawn.weights, x), xp.asarray(drawn.inner, x))
+        in_x: Any = xp.zeros((_PROBES,), x)
+        in_y: Any = xp.zeros((int(x.shape[0]), _PROBES), x)
+        count = 0
         for batch in problem.data.draw(position, 30, self.batch_size)[0]:
-            found = problem.family.evaluate(x, batch)
+            found = problem.family.evaluate(points, batch)
             u, v = found.F - bounds, found.G
-            gradient = found.pullback(y.weights, dual.scaled(y))
-            total_x = total_x + problem.primal.dual_norm(gradient) ** 2
-            total_y = total_y + xp.max(u * u) + xp.dot(v, v)
+            in_x = in_x + problem.primal.dual_norm(found.pullback(y.weights, dual.scaled(y))) ** 2
+            in_y = in_y + xp.max(u * u) + xp.dot(v, v)
             count += 1
-        return total_x / max(count, 1), total_y / max(count, 1)
+        return xp.zeros((int(x.shape[0]),), x) + xp.max(in_x) / max(count, 1), xp.max(in_y) / max(count, 1)
 
 
 _rule = step_rule
+_PROBES = 16
+"""Points of the sets at which the theory's step sizes measure gradients."""
 
 
 def _cuts(sizes: tuple[int, ...]) -> list[tuple[int, int]]:

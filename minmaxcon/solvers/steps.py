@@ -34,7 +34,7 @@ def _column(value: Any, x: Array) -> Any:
 
 
 Probe = Callable[[], tuple[Array, Array]]
-"""Measures the mean squared dual norms of the stochastic gradients in x and in (y, a) at the start, each (R,)."""
+"""Measures the mean squared dual norms of the stochastic gradients in x and in (y, a) over the sets, each (R,)."""
 
 
 class StepRule(ABC):
@@ -60,7 +60,7 @@ class StepRule(ABC):
         x : array (R, d)
             The starting points.
         probe : callable
-            Measures gradients at the start; it draws from the data only when called.
+            Measures gradients at points drawn from the sets; it draws from the data only when called.
         """
 
     @abstractmethod
@@ -175,7 +175,8 @@ class Theory(StepRule):
     ----------
     constant : float or array (R,), optional
         M, with :math:`M^2 = 2D_x^2M_x^2 + 2D_y^2M_y^2`. By default :math:`M_x^2, M_y^2` are measured at the start of
-        each query as mean squared dual norms of the stochastic gradients, times ``safety``.
+        each query: the largest mean squared dual norms of the stochastic gradients at a few points drawn from the sets
+        (gradients at the start alone bound nothing), times ``safety``.
     safety : float
         Factor of the measured values.
 

@@ -47,7 +47,7 @@ def changed(cell: int, value: str) -> Callable[[list[list[str]]], list[list[str]
         (changed(1, "inf"), ("row 7 (line 8)", "column 'x2'", "not finite")),
         (changed(1, "abc"), ("row 7 (line 8)", "column 'x2'", "'abc' is text in a numeric column")),
         (changed(4, "maybe"), ("has 3 labels", "'maybe', 'no', 'yes'")),
-        (lambda rows: [], ("a heading but no data row",)),
+        (lambda _rows: [], ("a heading but no data row",)),
     ],
     ids=["one class", "empty cell", "nan", "inf", "text", "three labels", "no rows"],
 )

@@ -85,7 +85,7 @@ def test_copies_draw_the_same(clone: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arrays", "options", "message"),
+    "arrays, options, message",
     [
         ({}, {}, "at least one"),
         ({"x": np.zeros((0, 2))}, {}, "no sample"),

@@ -106,7 +106,7 @@ def test_bad_points_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments, message",
     [
         ({"points": iter([{"z": 1.0}])}, "fresh iterator"),
         ({"points": 3}, "fresh iterator"),

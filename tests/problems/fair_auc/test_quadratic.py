@@ -146,7 +146,7 @@ def test_three_ways_to_the_value(metric: str) -> None:
         assert exact == pytest.approx(all_pairs(problem, x[:3]), rel=1e-10)
 
 
-@pytest.mark.parametrize(("c1", "c2"), [(0.5, 1.0), (0.25, 1.0), (0.5, 1.2)])
+@pytest.mark.parametrize("c1, c2", [(0.5, 1.0), (0.25, 1.0), (0.5, 1.2)])
 def test_no_model_has_a_kappa_below_the_least(c1: float, c2: float) -> None:
     least = least_kappa(c1, c2)
     assert least == pytest.approx(2 * c1 * c2**2 - 1)
@@ -163,7 +163,7 @@ def test_no_model_has_a_kappa_below_the_least(c1: float, c2: float) -> None:
 
 def test_c1_and_c2_of_one_are_refused_for_every_kappa_below_one() -> None:
     for kappa in (0.0, 0.5, 0.999):
-        with pytest.raises(mm.InvalidInput, match="infeasible.*kappa below 1"):
+        with pytest.raises(mm.InvalidInput, match=r"infeasible.*kappa below 1"):
             fair_auc("group", kappa, c1=1.0, c2=1.0)
     fair_auc("group", 1.001, c1=1.0, c2=1.0)
 
@@ -185,7 +185,7 @@ def test_numbers_out_of_range_are_named(option: str, value: float) -> None:
 
 @pytest.mark.parametrize("kappa", [np.nan, [0.1, np.inf], [], [[0.1]], "much", None])
 def test_kappas_that_are_no_numbers(kappa: Any) -> None:
-    with pytest.raises(mm.InvalidInput, match="^kappa="):
+    with pytest.raises(mm.InvalidInput, match=r"^kappa="):
         fair_auc("group", kappa)
 
 

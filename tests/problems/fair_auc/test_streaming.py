@@ -76,7 +76,7 @@ def windows(rows: Any, seed: int, count: int, *, ordered: bool) -> Any:
     return read
 
 
-@pytest.mark.parametrize(("known", "samples"), [(True, 60_000), pytest.param(False, 300_000, marks=pytest.mark.rel)])
+@pytest.mark.parametrize("known, samples", [(True, 60_000), pytest.param(False, 300_000, marks=pytest.mark.rel)])
 def test_sorted_single_points_do_as_well_as_shuffled_batches(known: bool, samples: int) -> None:
     """Within 1% of r_0 - f* after equally many samples."""
     rows = labelled(3, n=400)
