@@ -271,7 +271,7 @@ class _Bar:
         if outcome.trace:
             best = float(np.min(outcome.objective))
             worst = float(np.max(outcome.constraints))
-            self._bar.set_postfix_str(f"objective {best:.5g}, worst f_i - b_i {worst:.2g}")
+            self._bar.set_postfix_str(f"objective {best:.5g}, worst f_i - b_i {worst:.2g}", refresh=False)
 
     def close(self) -> None:
         """Remove the bar."""

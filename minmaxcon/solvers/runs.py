@@ -33,12 +33,18 @@ def put_rows(whole: Array, runs: Any, part: Array) -> Array:
 
 
 def put_start(start: Start, runs: Any, part: Start) -> Start:
-    """Return ``start`` with these runs replaced; duals of another shape (of another phase) are dropped."""
+    """Return ``start`` with these runs replaced.
+
+    Runs outside ``runs`` have ended, or wait for a phase whose duals are of another shape: where they have no duals of
+    the present shape, any will do.
+    """
     x = put_rows(start.x, runs, part.x)
-    if len(runs) == start.x.shape[0]:
-        return Start(x, part.dual, part.position)
-    dual = None
-    if start.dual is not None and part.dual is not None and start.dual.weights.shape[1:] == part.dual.weights.shape[1:]:
-        names = [field.name for field in fields(DualPoint)]
-        dual = DualPoint(*(put_rows(getattr(start.dual, n), runs, getattr(part.dual, n)) for n in names))
+    if part.dual is None:
+        return Start(x, start.dual, part.position)
+    whole = start.dual
+    if whole is None or whole.weights.shape[1:] != part.dual.weights.shape[1:]:
+        first = [0] * start.x.shape[0]
+        whole = _map(part.dual, lambda values: namespace(values).rows(values, first))
+    names = [field.name for field in fields(DualPoint)]
+    dual = DualPoint(*(put_rows(getattr(whole, name), runs, getattr(part.dual, name)) for name in names))
     return Start(x, dual, part.position)
