@@ -1,9 +1,8 @@
 """The one place that tells NumPy arrays from torch tensors, and the helpers for the run axis.
 
 Solvers, geometries and built-in problems are written once against :class:`Namespace`: about two dozen functions with
-one
-signature for both engines. A namespace is looked up by array type and cached, because a step of a small problem makes
-about sixty array calls and the generic look-ups of a compatibility layer would double its time.
+one signature for both engines. A namespace is looked up by array type and cached, because a step of a small problem
+makes about sixty array calls and the generic look-ups of a compatibility layer would double its time.
 
 Conventions: the last axis holds coordinates, every axis before it counts runs. ``(d,)`` is one point and ``(R, d)``
 holds R of them, so code written with ``...`` and reductions over the last axis serves both.
@@ -121,11 +120,29 @@ def _numpy() -> Namespace:
     )
 
 
+def _with_numbers(torch: Any, function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """Let one of two arguments be a number, which torch's own function refuses."""
+
+    def apply(x: Array, y: Array) -> Array:
+        if type(x) is not torch.Tensor:
+            x = torch.as_tensor(x, dtype=y.dtype, device=y.device)
+        elif type(y) is not torch.Tensor:
+            y = torch.as_tensor(y, dtype=x.dtype, device=x.device)
+        return function(x, y)
+
+    return apply
+
+
 def _torch() -> Namespace:
     torch: Any = importlib.import_module("torch")
 
+    def asarray(value: Any, like: Array) -> Array:
+        if isinstance(value, np.ndarray) and not value.flags.writeable:  # torch has no read-only tensors
+            value = value.copy()
+        return torch.as_tensor(value, dtype=like.dtype, device=like.device)
+
     def create(value: Any, dtype: str = "float64") -> Array:
-        if type(value) is torch.Tensor:
+        if isinstance(value, torch.Tensor):
             return value.detach().to(getattr(torch, dtype), copy=True)
         return torch.tensor(np.asarray(value), dtype=getattr(torch, dtype))
 
@@ -138,22 +155,16 @@ def _torch() -> Namespace:
     def index(x: Array, indices: Any) -> Array:
         return torch.as_tensor(indices, dtype=torch.int64, device=x.device)  # an empty list would be float
 
-    def pair(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-        def apply(x: Array, y: Array) -> Array:
-            if type(x) is not torch.Tensor:
-                x = torch.as_tensor(x, dtype=y.dtype, device=y.device)
-            elif type(y) is not torch.Tensor:
-                y = torch.as_tensor(y, dtype=x.dtype, device=x.device)
-            return function(x, y)
-
-        return apply
+    maximum, minimum = _with_numbers(torch, torch.maximum), _with_numbers(torch, torch.minimum)
 
     def clip(x: Array, lower: Array, upper: Array) -> Array:
+        if type(lower) is not type(upper):  # torch.clamp takes two tensors or two numbers
+            return minimum(maximum(x, lower), upper)
         return torch.clamp(x, min=lower, max=upper)
 
     return Namespace(
         name="torch",
-        asarray=lambda value, like: torch.as_tensor(value, dtype=like.dtype, device=like.device),
+        asarray=asarray,
         create=create,
         double=lambda x: x.to(torch.float64),
         to_numpy=lambda x: x.detach().cpu().numpy(),
@@ -165,8 +176,8 @@ def _torch() -> Namespace:
         abs=torch.abs,
         sign=torch.sign,
         isfinite=torch.isfinite,
-        maximum=pair(torch.maximum),
-        minimum=pair(torch.minimum),
+        maximum=maximum,
+        minimum=minimum,
         clip=clip,
         where=torch.where,
         sum=total,
@@ -230,7 +241,8 @@ def namespace(x: Array) -> Namespace:
 
 
 def _register(x: Array) -> Namespace:
-    name = "torch" if type(x).__module__.partition(".")[0] == "torch" else "numpy"
+    # The base classes too: a subclass of Tensor lives in a module of its own.
+    name = "torch" if any(base.__module__.partition(".")[0] == "torch" for base in type(x).__mro__) else "numpy"
     found = _BY_TYPE[type(x)] = engine(name)
     return found
 
@@ -267,8 +279,5 @@ class Constant:
             kept = self._kept[key] = namespace(x).asarray(self.value.copy(), x)
         return kept
 
-    def __getstate__(self) -> Any:
-        return self.value
-
-    def __setstate__(self, value: Any) -> None:
-        self.__init__(value)  # type: ignore[misc]  # the kept conversions are a cache, not state
+    def __reduce__(self) -> tuple[type[Constant], tuple[Any]]:
+        return type(self), (self.value,)  # the kept conversions are a cache, not state

@@ -7,6 +7,7 @@ it as it stands and exit with status 2.
 from __future__ import annotations
 
 import difflib
+import pickle
 from collections.abc import Iterable
 
 __all__ = [
@@ -21,6 +22,28 @@ __all__ = [
 
 class MinMaxConError(Exception):
     """Base of every error that minmaxcon raises on purpose."""
+
+    def __str__(self) -> str:
+        """Return the message in one line, also where it quotes another library's of several."""
+        return " ".join(line.strip() for line in super().__str__().splitlines())
+
+
+class _Shown:
+    """Stands for a value that cannot be pickled, so that an error can still leave its process."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _portable(value: object) -> object:
+    try:
+        pickle.dumps(value)
+    except Exception:  # whatever the value's own methods raise
+        return _Shown(repr(value))
+    return value
 
 
 class InvalidInput(MinMaxConError, ValueError):
@@ -43,7 +66,7 @@ class InvalidInput(MinMaxConError, ValueError):
         super().__init__(f"{argument}={shown}: {remedy}")
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[object, ...]]:
-        return type(self), (self.argument, self.value, self.remedy)
+        return type(self), (self.argument, _portable(self.value), self.remedy)
 
 
 class UnknownName(InvalidInput):
@@ -61,13 +84,14 @@ class UnknownName(InvalidInput):
 
     def __init__(self, argument: str, value: str, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        near = difflib.get_close_matches(str(value), self.known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        folded = {str(name).casefold(): name for name in self.known}
+        near = difflib.get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
+        hint = f"did you mean {folded[near[0]]!r}? " if near else ""
         listed = ", ".join(self.known) or "none"
         super().__init__(argument, value, f"unknown name; {hint}Known: {listed}.")
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[object, ...]]:
-        return type(self), (self.argument, self.value, self.known)
+        return type(self), (self.argument, _portable(self.value), self.known)
 
 
 class DataError(MinMaxConError, ValueError):

@@ -115,7 +115,7 @@ class ProblemPlugin(ABC):
     def options(self) -> tuple[str, ...]:
         """Names of the keyword arguments of :meth:`load`."""
         parameters = inspect.signature(self.load).parameters.values()
-        return tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+        return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
 
 
 @cache
@@ -154,9 +154,11 @@ def plugin(name: str) -> ProblemPlugin:
         raise UnknownName("problem", name, known)
     try:
         found = known[name].load()
+        if isinstance(found, type) and issubclass(found, ProblemPlugin):
+            found = found()
     except Exception as error:
-        raise MinMaxConError(f"problem {name!r} ({known[name].value}) failed to load: {error}") from error
-    found = found() if isinstance(found, type) else found
+        cause = f"{type(error).__name__}: {error}"
+        raise MinMaxConError(f"problem {name!r} ({known[name].value}) failed to load: {cause}") from error
     if not isinstance(found, ProblemPlugin):
         raise MinMaxConError(
             f"problem {name!r} ({known[name].value}) is not a ProblemPlugin; register an instance of one."
@@ -188,7 +190,8 @@ def load_problem(name: str, **options: Any) -> MinMaxProblem:
     """
     found = plugin(name)
     known = found.options()
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(found.load).parameters.values())
     for option, value in options.items():
-        if option not in known:
+        if option not in known and not takes_any:
             raise InvalidInput(option, value, str(UnknownName("option of " + name, option, known).remedy))
     return found.load(**options)

@@ -13,6 +13,7 @@ import scipy.sparse
 import minmaxcon as mm
 from minmaxcon.data import LabelledData
 from minmaxcon_problems.fair_auc import Dataset, build_problem, resolve_metric
+from tests.plain_oracle import SwitchingSubgradient
 from tests.problem_library import CVaR, HalfSquare, Linear, MeanGap, Robust, RobustRegression, WorstGroup
 
 Array = Any
@@ -159,16 +160,18 @@ PROBLEMS: dict[str, Case] = {
 }
 
 ORACLES: dict[str, Callable[[], mm.Oracle]] = {
-    "adaptive": lambda: mm.SMD(steps=400, batch_size=30),
-    "inverse_sqrt": lambda: mm.SMD(steps=600, batch_size=30, step_rule=mm.InverseSqrt(0.1)),
-    "theory": lambda: mm.SMD(steps=1500, batch_size=30, step_rule="theory"),
-    "theorem_weight": lambda: mm.SMD(steps=600, batch_size=30, entropy_weight="theorem"),
-    "single_samples": lambda: mm.SMD(steps=1500, batch_size=1),
+    "adaptive": lambda: mm.SMD(steps=250, batch_size=30),
+    "inverse_sqrt": lambda: mm.SMD(steps=250, batch_size=30, step_rule=mm.InverseSqrt(0.1)),
+    "theory": lambda: mm.SMD(steps=250, batch_size=30, step_rule="theory"),
+    "theorem_weight": lambda: mm.SMD(steps=250, batch_size=30, entropy_weight="theorem"),
+    "paper_weight": lambda: mm.SMD(steps=250, batch_size=30, entropy_weight="paper"),
+    "single_samples": lambda: mm.SMD(steps=500, batch_size=1),
+    "subgradient": SwitchingSubgradient,
 }
 
 SOLVERS: dict[str, Callable[[], mm.Solver]] = {
-    "sfls": lambda: mm.SFLS(oracle=mm.SMD(steps=400, batch_size=30)),
-    "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=200, batch_size=30), levels=4), iterations=12),
+    "sfls": lambda: mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.02),
+    "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=250, batch_size=60), levels=4), iterations=8),
 }
 
 

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.arrays import Namespace
 from minmaxcon.arrays import engine as engine_named
 from minmaxcon.core.source import Batch, Position, Source
 from minmaxcon.errors import InvalidInput
 
 __all__ = ["Finite"]
+
+_ROWS_AT_ONCE = 65_536
+"""Rows of a piece, where the caller names no number."""
 
 
 class Finite(Source):
@@ -36,7 +40,8 @@ class Finite(Source):
     Raises
     ------
     InvalidInput
-        If there is no array, lengths differ, an array is empty, or a value is not finite (with its row and column).
+        If there is no array, lengths differ, an array is empty or no array of numbers, or a value is not finite in the
+        precision asked for (with its row and column).
     """
 
     def __init__(self, arrays: Mapping[str, Any], *, engine: str = "numpy", dtype: str = "float64") -> None:
@@ -54,9 +59,9 @@ class Finite(Source):
                 raise InvalidInput(
                     "engine", engine, f"array {name!r} is sparse: use the numpy engine or make it dense."
                 )
-            self.arrays[name] = value.tocsr().astype(dtype) if sparse else xp.create(value, dtype)
-            lengths[name] = int(self.arrays[name].shape[0])
-            _check_finite(name, value.tocsr() if sparse else np.asarray(xp.to_numpy(self.arrays[name])))
+            found = self.arrays[name] = _converted(name, value, xp, dtype)
+            lengths[name] = int(found.shape[0])
+            _check_finite(name, found if sparse else xp.to_numpy(found), dtype)
         if len(set(lengths.values())) > 1:
             raise InvalidInput("arrays", lengths, "all arrays must have one row per sample.")
         self.size = next(iter(lengths.values()))
@@ -81,9 +86,9 @@ class Finite(Source):
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """See :meth:`Source.chunks`; one piece where it fits."""
         size = int(self.size or 0)
-        rows = size if rows is None else max(1, int(rows))
+        rows = _ROWS_AT_ONCE if rows is None else max(1, int(rows))
         if rows >= size:
-            yield 1.0, self.arrays
+            yield 1.0, dict(self.arrays)
             return
         for begin in range(0, size, rows):
             end = min(size, begin + rows)
@@ -94,7 +99,20 @@ class Finite(Source):
         return f"Finite({shapes}, engine={self.engine!r}, dtype={self.dtype!r})"
 
 
-def _check_finite(name: str, value: Any) -> None:
+def _converted(name: str, value: Any, xp: Namespace, dtype: str) -> Any:
+    """Copy one array in the precision asked for."""
+    remedy = "must be an array of numbers with samples along its first axis"
+    try:
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is named below
+            found = value.tocsr().astype(dtype) if hasattr(value, "tocsr") else xp.create(value, dtype)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(name, value, f"{remedy}: {error}.") from error
+    if found.ndim == 0:
+        raise InvalidInput(name, value, f"{remedy}.")
+    return found
+
+
+def _check_finite(name: str, value: Any, dtype: str) -> None:
     entries = value.data if hasattr(value, "tocsr") else value
     finite = np.isfinite(entries)
     if finite.all():
@@ -106,4 +124,5 @@ def _check_finite(name: str, value: Any) -> None:
     else:
         where = np.argwhere(~finite)[0]
         place = f"row {int(where[0])}" + (f", column {int(where[1])}" if where.size > 1 else "")
-    raise InvalidInput(name, "not finite", f"{place} is NaN or infinite: remove or fill it.")
+    what = "NaN or infinite" if dtype == "float64" else f"NaN, infinite or too large for {dtype}"
+    raise InvalidInput(name, "not finite", f"{place} is {what}: remove or fill it.")

@@ -39,7 +39,7 @@ class Stream(Source):
     points : callable or iterable
         A callable that returns a fresh iterator of points, so that the stream can be read again from its beginning; or
         a re-iterable. A point is a mapping of names to numbers or vectors. Points may come in any order, grouped or
-        not.
+        not, and all have the same names and shapes.
     prepare : Preparation, optional
         Turns points into what the problem's constraints read.
     shuffle : int
@@ -52,7 +52,11 @@ class Stream(Source):
     ------
     InvalidInput
         If ``points`` is neither callable nor iterable, or a one-shot iterator, which could not be read again; or
-        ``shuffle`` is not a whole number of at least 1.
+        ``shuffle`` is not a whole number of at least 1. When points are read: if the callable returns no iterator, or
+        the same one again.
+    DataError
+        When points are read: if one is not finite or does not fit the first; its number counts from 1 in the points'
+        own order.
 
     Notes
     -----
@@ -72,60 +76,83 @@ class Stream(Source):
     ) -> None:
         if dtype not in ("float64", "float32"):
             raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
-        if not callable(points) and (not hasattr(points, "__iter__") or hasattr(points, "__next__")):
+        one_shot = not hasattr(points, "__iter__") or hasattr(points, "__next__") or isinstance(points, Mapping)
+        if not callable(points) and one_shot:
             raise InvalidInput(
                 "points",
                 points,
                 "give a function that returns a fresh iterator, or a re-iterable; a resumed solve reads again.",
             )
         self.points = points
-        if isinstance(shuffle, bool) or int(shuffle) != shuffle or shuffle < 1:
-            raise InvalidInput("shuffle", shuffle, "must be a whole number of at least 1 (1 keeps the order).")
-        self.prepare, self.shuffle = prepare, int(shuffle)
+        self.prepare, self.shuffle = prepare, _block_size(shuffle)
         self.engine, self.dtype = engine, dtype
         self.like = engine_named(engine).create(np.zeros(0), dtype)
-        self._iterator: Iterator[Mapping[str, Any]] = iter(())
+        self._reset()
+
+    def _reset(self) -> None:
+        self._iterator: Iterator[tuple[int, Mapping[str, Any]]] = iter(())
         self._consumed, self._opened = 0, -1
+        self._latest: Iterator[Mapping[str, Any]] | None = None
+        self._form: dict[str, tuple[int, ...]] | None = None
 
     def open(self) -> Iterator[Mapping[str, Any]]:
-        """Return a fresh iterator of the points, in their own order."""
-        return self.points() if callable(self.points) else iter(self.points)
+        """Return a fresh iterator of the points, in their own order.
 
-    def _ordered(self, key: int) -> Iterator[Mapping[str, Any]]:
-        """Open the points anew, each block in the order that the key and the block's number give it."""
-        points, number = self.open(), 0
+        Raises
+        ------
+        InvalidInput
+            If the callable returns no iterator, or the one that it returned before.
+        """
+        found = self.points() if callable(self.points) else self.points
+        if not hasattr(found, "__iter__"):
+            raise InvalidInput("points", self.points, f"must return an iterator of points, not {type(found).__name__}.")
+        iterator = iter(found)
+        if iterator is self._latest:
+            raise InvalidInput("points", self.points, "returned the same iterator twice: make a fresh one each time.")
+        self._latest = iterator
+        return iterator
+
+    def _ordered(self, key: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Open the points anew, each with its number, blocks in the order that the key and their number give them."""
+        points, number, begin = self.open(), 0, 1
         while block := list(islice(points, self.shuffle)):
             order = np.random.default_rng([key, number]).permutation(len(block)) if self.shuffle > 1 else [0]
             for i in order:
-                yield block[i]
-            number += 1
+                yield begin + int(i), block[i]
+            number, begin = number + 1, begin + len(block)
 
     def _read(self, count: int) -> dict[str, Any] | None:
         """Read up to ``count`` points into arrays; None at the end."""
-        points = list(islice(self._iterator, count))
-        if not points:
+        numbered = list(islice(self._iterator, count))
+        if not numbered:
             return None
-        names = list(points[0])
+        points = [point for _, point in numbered]
+        form = _form(*numbered[0]) if self._form is None else self._form
         try:
-            arrays = {name: np.asarray([point[name] for point in points], dtype=np.float64) for name in names}
-        except (KeyError, ValueError, TypeError) as error:
-            place = f"points {self._consumed + 1} to {self._consumed + len(points)}"
-            raise DataError("stream", f"{place} do not have the names and shapes of the first one: {error}.") from error
+            arrays = {name: np.asarray([point[name] for point in points], dtype=np.float64) for name in form}
+        except (LookupError, ValueError, TypeError) as error:
+            raise _misfit(numbered, form) from error
+        shapes = {name: values.shape[1:] for name, values in arrays.items()}
+        if shapes != form or any(len(point) != len(form) for point in points):
+            raise _misfit(numbered, form)
         for name, values in arrays.items():
-            finite = np.isfinite(values).reshape(len(points), -1).all(axis=1)
+            with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is named here
+                finite = np.isfinite(values.astype(self.dtype, copy=False)).reshape(len(points), -1).all(axis=1)
             if not finite.all():
-                row = self._consumed + int(np.argmin(finite)) + 1
-                raise DataError(
-                    "stream", f"point {row}: {name} is NaN or infinite; filter or fill it before it is read."
-                )
+                first = min(number for (number, _), good in zip(numbered, finite, strict=True) if not good)
+                what = "NaN or infinite" if self.dtype == "float64" else f"NaN, infinite or too large for {self.dtype}"
+                raise DataError("stream", f"point {first}: {name} is {what}; filter or fill it before it is read.")
+        self._form = form
         self._consumed += len(points)
         return arrays
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """See :meth:`Source.draw`; a position other than where the iterator stands makes it start again and skip."""
         key = int(position.rng().integers(2**62))  # a stream never advances the generator: one key a run
-        if self._opened != key or self._consumed != position.samples:
-            self._iterator, self._consumed, self._opened = self._ordered(key), 0, key
+        elsewhere = self._opened != key or self._consumed != position.samples
+        self._opened = -1  # an error leaves the iterator where nobody knows: the next draw shall begin anew
+        if elsewhere:
+            self._iterator, self._consumed = self._ordered(key), 0
             for _ in islice(self._iterator, position.samples):
                 self._consumed += 1
         memory = position.memory
@@ -142,6 +169,7 @@ class Stream(Source):
                 memory, arrays = self.prepare(memory, raw)
             pieces.append(arrays)
             kept += len(next(iter(arrays.values())))
+        self._opened = key
         after = Position(position.generator, self._consumed, memory)
         return self._batches(pieces, kept // batch_size, batch_size), after
 
@@ -154,9 +182,44 @@ class Stream(Source):
             yield {name: values[begin : begin + size] for name, values in joined.items()}
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state.update(_iterator=iter(()), _consumed=0, _opened=-1)  # an open iterator cannot be copied
-        return state
+        open_ones = ("_iterator", "_consumed", "_opened", "_latest", "_form")  # an open iterator cannot be copied
+        return {name: value for name, value in self.__dict__.items() if name not in open_ones}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
 
     def __repr__(self) -> str:
         return f"Stream(engine={self.engine!r}, dtype={self.dtype!r})"
+
+
+def _block_size(shuffle: Any) -> int:
+    try:
+        if not isinstance(shuffle, bool | str) and int(shuffle) == shuffle and shuffle >= 1:
+            return int(shuffle)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InvalidInput("shuffle", shuffle, "must be a whole number of at least 1 (1 keeps the order).")
+
+
+def _form(number: int, point: Any) -> dict[str, tuple[int, ...]]:
+    """Return the names of a point and the shapes of their values."""
+    if not isinstance(point, Mapping) or not point:
+        raise DataError("stream", f"point {number} is no mapping of names to numbers: {point!r:.60}.")
+    form = {}
+    for name, value in point.items():
+        try:
+            form[name] = np.asarray(value, dtype=np.float64).shape
+        except (ValueError, TypeError) as error:
+            raise DataError("stream", f"point {number}: {name} is no number or vector: {value!r:.60}.") from error
+    return form
+
+
+def _misfit(numbered: list[tuple[int, Any]], form: Mapping[str, tuple[int, ...]]) -> DataError:
+    """Name the first point that is not of this form."""
+    for number, point in sorted(numbered, key=lambda pair: pair[0]):
+        found = _form(number, point)
+        if found != form:
+            have, need = (", ".join(f"{name} {shape}" for name, shape in each.items()) for each in (found, form))
+            return DataError("stream", f"point {number} has {have}, where the first one read has {need}.")
+    return DataError("stream", "the points cannot be put into arrays of numbers.")

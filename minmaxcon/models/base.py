@@ -9,8 +9,19 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
+from minmaxcon.errors import InvalidInput
 
-__all__ = ["Model"]
+__all__ = ["Model", "size"]
+
+
+def size(argument: str, value: Any) -> int:
+    """Return a number of features or units as an int, or raise :class:`InvalidInput` in the argument's name."""
+    try:
+        if not isinstance(value, bool | str) and int(value) == value and value >= 1:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InvalidInput(argument, value, "must be a whole number of at least 1.")
 
 
 class Model(ABC):
@@ -48,7 +59,8 @@ class Model(ABC):
 
     def predict(self, w: Any, features: Any) -> Any:
         """Return the scores (n,) of rows as an ndarray, for one parameter vector w (d,)."""
-        return np.asarray(to_numpy(self.evaluate(w, features)[0]), dtype=np.float64)
+        rows = features if hasattr(features, "tocsr") else np.asarray(to_numpy(features))
+        return np.asarray(to_numpy(self.evaluate(np.asarray(to_numpy(w)), rows)[0]), dtype=np.float64)
 
     @abstractmethod
     def start(self, seed: int) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array
-from minmaxcon.models.base import Model
+from minmaxcon.models.base import Model, size
 
 __all__ = ["Linear"]
 
@@ -20,10 +20,15 @@ class Linear(Model):
     ----------
     features : int
         Number of features, which is the length of w.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not a whole number of at least 1.
     """
 
     def __init__(self, features: int) -> None:
-        self.dimension = int(features)
+        self.dimension = size("features", features)
 
     def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
         """See :meth:`Model.evaluate`: two matrix products, which bound the time of a step from below."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array
-from minmaxcon.errors import InvalidInput
-from minmaxcon.models.base import Model
+from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.errors import InvalidInput, Unsupported
+from minmaxcon.models.base import Model, size
 
 __all__ = ["MLP", "TorchModule", "mlp"]
 
@@ -26,7 +27,15 @@ class _Autograd(Model):
         """Scores (..., B) of parameters (..., d) and features (B, p), by differentiable torch operations."""
 
     def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """See :meth:`Model.evaluate`."""
+        """See :meth:`Model.evaluate`.
+
+        Raises
+        ------
+        Unsupported
+            If the arrays are not torch tensors.
+        """
+        if namespace(w).name != "torch":
+            raise Unsupported(f"{type(self).__name__} needs torch tensors: load the problem with engine='torch'.")
         torch: Any = importlib.import_module("torch")
         with torch.enable_grad():
             point = w.detach().requires_grad_(True)
@@ -41,9 +50,11 @@ class _Autograd(Model):
     def predict(self, w: Any, features: Any) -> Any:
         """See :meth:`Model.predict`."""
         torch: Any = importlib.import_module("torch")
-        dense = features.toarray() if hasattr(features, "tocsr") else features
+        dense = features.toarray() if hasattr(features, "tocsr") else to_numpy(features)
+        # Torch cannot read what is not writable, and all must have one precision.
+        point, rows = (np.require(values, np.float64, "W") for values in (to_numpy(w), dense))
         with torch.no_grad():
-            found = self.forward(torch.as_tensor(np.asarray(w)), torch.as_tensor(np.asarray(dense, dtype=np.float64)))
+            found = self.forward(torch.from_numpy(point), torch.from_numpy(rows))
         return np.asarray(found, dtype=np.float64)
 
 
@@ -66,17 +77,14 @@ class MLP(_Autograd):
     """
 
     def __init__(self, features: int, hidden: int = 10) -> None:
-        for name, value in (("features", features), ("hidden", hidden)):
-            if int(value) != value or value < 1:
-                raise InvalidInput(name, value, "must be a whole number of at least 1.")
-        self.features, self.hidden = int(features), int(hidden)
+        self.features, self.hidden = size("features", features), size("hidden", hidden)
         self.dimension = self.hidden * (self.features + 2)
 
     def forward(self, w: Array, features: Array) -> Array:
         """See the class."""
-        size = self.hidden * self.features
-        inner = w[..., :size].reshape(*w.shape[:-1], self.hidden, self.features)
-        offset, outer = w[..., size : size + self.hidden], w[..., size + self.hidden :]
+        end = self.hidden * self.features
+        inner = w[..., :end].reshape(*w.shape[:-1], self.hidden, self.features)
+        offset, outer = w[..., end : end + self.hidden], w[..., end + self.hidden :]
         units = (features @ inner.transpose(-1, -2) + offset[..., None, :]).sigmoid()
         return (units @ outer[..., None])[..., 0]
 
@@ -85,8 +93,8 @@ class MLP(_Autograd):
         rng = np.random.default_rng(seed)
         w = np.zeros(self.dimension)
         reach = 1.0 / np.sqrt(self.features)
-        size = self.hidden * (self.features + 1)
-        w[:size] = rng.uniform(-reach, reach, size)
+        end = self.hidden * (self.features + 1)
+        w[:end] = rng.uniform(-reach, reach, end)
         return w
 
     def score_bound(self, radius: float, means: Any) -> Any:
@@ -102,42 +110,58 @@ def mlp(features: int, hidden: int = 10) -> MLP:
 class TorchModule(_Autograd):
     """Any :class:`torch.nn.Module` that maps (B, p) to (B,) or (B, 1), as one flat parameter vector.
 
-    Several runs are mapped with :func:`torch.func.vmap`, so the module must not keep state between calls (no batch
-    normalisation with running statistics).
+    Several runs are mapped with :func:`torch.func.vmap`, so the module must not keep state between calls. Scores come
+    from a copy in evaluation mode: dropout is off, and batch normalisation uses the running statistics that it has.
 
     Parameters
     ----------
     module : torch.nn.Module
-        The network; its present parameters are the starting point, and it is not modified.
+        The network. Its present parameters are the starting point; those that need no gradient stay as they are. It is
+        copied, and not modified.
     bound : float
         An upper bound on the absolute score for parameters in the primal set.
 
     Raises
     ------
     InvalidInput
-        If the module has no parameters, or the bound is not positive.
+        If the module has no parameters to train, or the bound is not positive; and at the first batch, if it does not
+        give one score a row.
     """
 
     def __init__(self, module: Any, bound: float) -> None:
-        if not (np.isfinite(bound) and bound > 0):
+        try:
+            self.bound = float(bound)
+        except (TypeError, ValueError):
+            self.bound = float("nan")
+        if not (np.isfinite(self.bound) and self.bound > 0):
             raise InvalidInput("bound", bound, "must be positive and finite: inner variables need a compact set.")
-        self.module, self.bound = module, float(bound)
-        self._shapes = [(name, tuple(value.shape), value.numel()) for name, value in module.named_parameters()]
-        self.dimension = sum(size for _, _, size in self._shapes)
+        self.module = copy.deepcopy(module).eval()
+        trained = [(name, value) for name, value in self.module.named_parameters() if value.requires_grad]
+        self._shapes = [(name, tuple(value.shape), value.numel()) for name, value in trained]
+        self.dimension = sum(count for _, _, count in self._shapes)
         if self.dimension == 0:
             raise InvalidInput("module", module, "has no parameters to train.")
-        self._start = np.concatenate([v.detach().double().cpu().numpy().ravel() for v in module.parameters()])
+        self._start = np.concatenate([value.detach().double().cpu().numpy().ravel() for _, value in trained])
+        frozen = [(name, value.detach()) for name, value in self.module.named_parameters() if not value.requires_grad]
+        self._fixed = {**dict(frozen), **dict(self.module.named_buffers())}
 
     def forward(self, w: Array, features: Array) -> Array:
         """See the class."""
         torch: Any = importlib.import_module("torch")
 
         def single(flat: Array) -> Array:
-            named, begin = {}, 0
-            for name, shape, size in self._shapes:
-                named[name] = flat[begin : begin + size].reshape(shape)
-                begin += size
-            return torch.func.functional_call(self.module, named, (features,)).reshape(features.shape[0])
+            named = {
+                name: value.to(flat) if value.is_floating_point() else value for name, value in self._fixed.items()
+            }
+            begin = 0
+            for name, shape, count in self._shapes:
+                named[name] = flat[begin : begin + count].reshape(shape)
+                begin += count
+            scores = torch.func.functional_call(self.module, named, (features,))
+            if scores.numel() != features.shape[0]:
+                shape = tuple(scores.shape)
+                raise InvalidInput("module", shape, f"must give one score for each of {features.shape[0]} rows.")
+            return scores.reshape(features.shape[0])
 
         if w.ndim == 1:
             return single(w)

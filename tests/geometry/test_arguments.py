@@ -62,6 +62,7 @@ CASES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: interval(1.0, -0.5), "curvature=-0.5", "at least 0"),
     (lambda: BoxBlock([0.0], [1.0], np.nan), "curvature=nan", "finite"),
     (lambda: BoxBlock([0.0], [1.0], [1.0, 2.0]), "curvature=[1.0, 2.0]", "one a variable"),
+    (lambda: BoxBlock([0.0, 0.0], [1.0, 1.0], [1.0, -1.0]), "curvature=[1.0, -1.0]", "at least 0"),
     (lambda: BoxBlock([0.0], [1.0], "steep"), "curvature='steep'", "one number"),
     (lambda: BoxBlock([2.0], [1.0]), "lower=2.0", "exceeds upper"),
     (lambda: BallBlock(2, 1.0, [1.0, 2.0]), "curvature=[1.0, 2.0]", "one number"),  # type: ignore[arg-type]

@@ -271,6 +271,14 @@ def test_long_runs_towards_one_level_stay_finite(blocks: Blocks) -> None:
 
 
 @each_generator
+def test_a_penalty_without_weight_is_none(generator: DistanceGenerator) -> None:
+    instance = draw_instance(generator, np.random.default_rng(32), 5)
+    anchor, gradient, step = instance["anchor"], instance["gradient"], instance["step"]
+    alone = generator.prox(anchor, gradient, step)
+    np.testing.assert_allclose(generator.prox(anchor, gradient, step, center=instance["center"]), alone, atol=1e-15)
+
+
+@each_generator
 @pytest.mark.parametrize("size", [1e-12, 1e12])
 def test_extreme_gradients_stay_in_the_set(generator: DistanceGenerator, size: float) -> None:
     rng = np.random.default_rng(8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from minmaxcon.geometry import (
     SimplexBlock,
     interval,
 )
+from minmaxcon.geometry.simplex import safe_log
 from tests.geometry.cases import DUALS, Blocks, each_dual, each_generator, interior
 
 BLOCKS: list[InnerBlock] = [block for blocks in DUALS.values() for block in blocks if block is not None]
@@ -195,6 +197,14 @@ def test_norms_are_dual(generator: DistanceGenerator) -> None:
 
 
 @each_generator
+def test_the_center_has_the_least_value(generator: DistanceGenerator) -> None:
+    assert generator.value(generator.center) == pytest.approx(0.0, abs=1e-14)
+    if generator.squared_diameter > 0:
+        points = interior(generator, np.random.default_rng(31), 50)
+        assert (np.abs(np.vecdot(generator.gradient(generator.center), points - generator.center)) <= 1e-13).all()
+
+
+@each_generator
 def test_derived_divergence_agrees_with_the_closed_one(generator: DistanceGenerator) -> None:
     rng = np.random.default_rng(29)
     u, v = generator.sample(rng, 300), interior(generator, rng, 300)
@@ -257,6 +267,22 @@ def test_the_prior_is_where_a_simplex_block_starts_and_is_zero() -> None:
     np.testing.assert_allclose(block.start, [0.9, 0.1])
     assert block.maximum == pytest.approx(np.log(10.0))
     assert block.value(np.array([0.0, 1.0])) == pytest.approx(np.log(10.0))
+
+
+def test_logarithms_near_zero_stop_at_what_each_precision_holds() -> None:
+    for dtype, floor in ((np.float64, 1e-300), (np.float32, 1e-37)):
+        found = safe_log(np.array([0.0, 1e-36, 1.0], dtype=dtype))
+        np.testing.assert_allclose(found, np.log([floor, 1e-36, 1.0]), rtol=1e-6)
+        assert found.dtype == dtype
+
+
+def test_a_dual_point_is_frozen_small_and_compared_by_identity() -> None:
+    point = PerspectiveGenerator([None]).center(np.zeros(1))
+    with pytest.raises(AttributeError):
+        point.weights = np.ones(1)  # type: ignore[misc]
+    assert not hasattr(point, "__dict__")
+    assert bool(point == copy.copy(point)) is False
+    assert len({point, PerspectiveGenerator([None]).center(np.zeros(1))}) == 2
 
 
 def test_centers_and_diameters_by_hand() -> None:

@@ -210,6 +210,7 @@ def test_the_constants_by_name() -> None:
     assert PerspectiveGenerator(blocks[1:], "theorem").entropy_weight == pytest.approx(1.0 + 2.0 * 4.0)
     assert PerspectiveGenerator(blocks, "paper").entropy_weight == pytest.approx(2.0 * (1.0 + np.sqrt(2.0) * 3.0) ** 2)
     assert PerspectiveGenerator([None, None], "theorem").entropy_weight == 1.0
+    assert PerspectiveGenerator([None, None], "paper").entropy_weight == 2.0
     assert PerspectiveGenerator([SimplexBlock(3), None], "theorem").entropy_weight == pytest.approx(5.0 / 3.0)
     assert PerspectiveGenerator([SimplexBlock(3), interval(2.0)], "theorem").entropy_weight == pytest.approx(5.0)
 

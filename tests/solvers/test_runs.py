@@ -52,8 +52,8 @@ def far(one: Array, other: Array) -> float:
 
 def test_a_run_without_a_strictly_feasible_point_does_not_hold_up_the_others() -> None:
     solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=20))
-    alone = mm.solve(fair_auc(kappa=0.3), solver, seed=0)
-    together = mm.solve(fair_auc(kappa=[0.3, 0.0]), solver, seed=0)
+    alone = mm.solve(cases.fair_auc(kappa=0.3), solver, seed=0)
+    together = mm.solve(cases.fair_auc(kappa=[0.3, 0.0]), solver, seed=0)
     assert together[1].status is mm.Status.NOT_STRICTLY_FEASIBLE
     assert alone.status is together[0].status is mm.Status.SOLVED
     assert len(together[0].records()) <= 2 * len(alone.records())  # it keeps its warm duals

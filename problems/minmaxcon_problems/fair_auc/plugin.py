@@ -74,9 +74,9 @@ class FairAUC(mm.ProblemPlugin):
         c1, c2, radius
             See :func:`~minmaxcon_problems.fair_auc.build_problem`.
         model : {"linear", "mlp"} or Model
-            The scoring model; ``"mlp"`` has one layer of 10 sigmoid units and needs ``engine="torch"``, its default.
+            The scoring model; ``"mlp"`` has one layer of 10 sigmoid units.
         engine, dtype : str
-            Array engine and precision.
+            Array engine and precision; networks always use torch.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class FairAUC(mm.ProblemPlugin):
     @staticmethod
     def _model(model: Any, features: int, engine: str) -> tuple[mm.Model, str]:
         if isinstance(model, mm.Model):
-            return model, engine
+            return model, "torch" if isinstance(model, mm.MLP | mm.TorchModule) else engine
         if model == "linear":
             return mm.Linear(features), engine
         if model == "mlp":

@@ -42,14 +42,19 @@ class GroupWeights:
     Raises
     ------
     InvalidInput
-        If a probability is not in (0, 1].
+        If there is not one probability in (0, 1] for each slot, or the burn-in is not a whole number.
     """
 
     def __init__(self, metric: FairnessMetric, probabilities: Any = None, burn_in: int = 10) -> None:
-        self.metric, self.burn_in = metric, int(burn_in)
-        self.probabilities = None if probabilities is None else np.asarray(probabilities, dtype=np.float64)
-        if self.probabilities is not None and not ((self.probabilities > 0) & (self.probabilities <= 1)).all():
-            raise mm.InvalidInput("probabilities", probabilities, "must lie in (0, 1], one for each slot.")
+        self.metric, self.burn_in = metric, _whole("burn_in", burn_in, 0)
+        self.probabilities = None if probabilities is None else np.array(probabilities, dtype=np.float64)
+        if self.probabilities is not None:
+            slots = 2 * len(pair_masks([1], metric, [1]))
+            valid = self.probabilities.shape == (slots,)
+            if not (valid and ((self.probabilities > 0) & (self.probabilities <= 1)).all()):
+                raise mm.InvalidInput(
+                    "probabilities", probabilities, f"must lie in (0, 1], one for each of {slots} slots."
+                )
 
     def start(self) -> _Seen:
         """See :class:`minmaxcon.Preparation`."""
@@ -97,8 +102,8 @@ def stream_problem(
     kappa : float or array_like (R,)
         Both bounds are :math:`1 + \kappa`.
     probabilities : mapping of (group, label) to float, optional
-        Population probabilities of the four cells, such as ``{(1, 1): .1, (1, -1): .3, ...}``; estimated as points
-        arrive by default.
+        Population probabilities of all four cells, such as ``{(1, 1): .1, (1, -1): .3, ...}``, which sum to 1;
+        estimated as points arrive by default.
     c1, c2, radius
         As for :func:`build_problem`.
     look : int
@@ -116,27 +121,58 @@ def stream_problem(
     InvalidInput
         If a number is out of range.
     DataError
-        If a group of the metric has no member among the points looked at.
+        If a point is not usable, or a group of the metric has no member among the points looked at.
     """
     resolved = resolve_metric(metric)
     bounds = checked_kappa(kappa, c1, c2)
-    slot_probabilities = None
-    if probabilities is not None:
-        cells = [(float(p), group, label) for (group, label), p in probabilities.items()]
-        weight = np.array([p for p, _, _ in cells])
-        masks = pair_masks(np.array([y for _, _, y in cells]), resolved, np.array([g for _, g, _ in cells]))
-        slot_probabilities = np.array([weight[mask].sum() for pair in masks for mask in pair])
-    stream = mm.Stream(points, prepare=GroupWeights(resolved, slot_probabilities), engine=engine, dtype=dtype)
-    first = list(islice(stream.open(), look))
-    if not first:
-        raise mm.DataError("stream", "it has no points.")
-    features = np.asarray([point["features"] for point in first], dtype=np.float64)
-    label = np.where(np.asarray([point["label"] for point in first]) > 0, 1, -1)
-    group = np.where(np.asarray([point["group"] for point in first]) > 0, 1, -1)
-    resolved.require_members(resolved.masks(label, group), f"the first {len(first)} points of the stream")
+    known = None if probabilities is None else _slot_probabilities(probabilities, resolved)
+    stream = mm.Stream(points, prepare=GroupWeights(resolved, known), engine=engine, dtype=dtype)
+    first = _checked(list(islice(stream.open(), _whole("look", look, 1))))
+    features = first["features"]
+    label, group = np.where(first["label"] > 0, 1, -1), np.where(first["group"] > 0, 1, -1)
+    resolved.require_members(resolved.masks(label, group), f"the first {len(label)} points of the stream")
     slots = [mask for pair in pair_masks(label, resolved, group) for mask in pair]
     means = 2.0 * np.stack([features[mask].mean(axis=0) for mask in slots])
-    details = {"metric": resolved, "kappa": kappa, "c1": c1, "c2": c2}
-    return assemble(
-        stream, mm.Linear(features.shape[1]), means, bounds, c1=c1, c2=c2, radius=radius, name="stream", details=details
-    )
+    model = mm.Linear(features.shape[1])
+    details = {"metric": resolved, "kappa": kappa, "c1": c1, "c2": c2, "model": model}
+    return assemble(stream, model, means, bounds, c1=c1, c2=c2, radius=radius, name="stream", details=details)
+
+
+def _checked(points: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Read points into arrays, as the stream will, and refuse those that are no points of fair AUC."""
+    shapes = {"features": 2, "label": 1, "group": 1}
+    batches, _ = mm.Stream(points, shuffle=1).draw(mm.Position.start(np.random.default_rng(0)), 1, max(len(points), 1))
+    for batch in batches:
+        for name, dimensions in shapes.items():
+            if name not in batch or batch[name].ndim != dimensions:
+                found = batch[name].shape[1:] if name in batch else "missing"
+                need = "features (p,), label and group"
+                raise mm.DataError("stream", f"{name} of a point is {found}; a point has {need}, one number each.")
+        return batch
+    raise mm.DataError("stream", "it has no points.")
+
+
+def _slot_probabilities(probabilities: Any, metric: FairnessMetric) -> Any:
+    """Add the probabilities of the cells up to those of the slots' groups."""
+    remedy = "give the four cells (group, label), each -1 or 1, with probabilities that sum to 1."
+    cells: dict[tuple[int, int], float] = {}
+    try:
+        for (group, label), p in probabilities.items():
+            cells[1 if group > 0 else -1, 1 if label > 0 else -1] = float(p)
+    except (AttributeError, TypeError, ValueError):
+        raise mm.InvalidInput("probabilities", probabilities, remedy) from None
+    weight = np.array(list(cells.values()))
+    if not (len(cells) == len(probabilities) == 4 and (weight >= 0).all() and abs(weight.sum() - 1) <= 1e-3):
+        raise mm.InvalidInput("probabilities", probabilities, remedy)
+    group, label = np.array(list(cells)).T
+    slots = [mask for pair in pair_masks(label, metric, group) for mask in pair]
+    return np.array([min(1.0, weight[mask].sum() / weight.sum()) for mask in slots])
+
+
+def _whole(argument: str, value: Any, least: int) -> int:
+    try:
+        if not isinstance(value, bool | str) and int(value) == value and value >= least:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise mm.InvalidInput(argument, value, f"must be a whole number of at least {least}.")

@@ -1,0 +1,94 @@
+"""Lower bounds: by a family's closed form, by a general method, and none where convexity is not declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.core.lower import lower_bound, minimize_lagrangian
+from tests import cases
+
+Array = Any
+
+
+def duals(level: mm.LevelProblem, seed: int, count: int = 1) -> tuple[Array, Array]:
+    dual = level.dual()
+    point = dual.sample(np.random.default_rng(seed), count)
+    return point.weights, dual.scaled(point)
+
+
+@pytest.mark.parametrize(
+    "name", ["fair_auc_inter", "quadratic", "portfolio", "worst_group", "robust", "mixed_geometry"]
+)
+@pytest.mark.parametrize("proximal", [False, True], ids=["plain", "proximal"])
+def test_a_general_method_comes_near_the_minimum(name: str, proximal: bool) -> None:
+    """The Frank-Wolfe bound is below every value of the Lagrangian, and near the least one found."""
+    problem = cases.problem(name)
+    if proximal:
+        problem = problem.with_proximal(problem.start_point()[0], 0.5)
+    level = problem.at_level(0.3)
+    for seed in range(3):
+        y, a = duals(level, seed)
+        x, bound = minimize_lagrangian(level, y, a, problem.start_point(), iterations=800)
+        value = float(level.lagrangian(x, y, a)[0][0])
+        points = problem.primal.sample(np.random.default_rng(seed), 300)
+        many = (np.tile(part, (300, 1)) for part in (y, a))
+        assert bound[0] <= level.lagrangian(points, *many)[0].min() + 1e-9
+        assert bound[0] <= value + 1e-12
+        assert value - bound[0] <= 1e-2 * (1 + abs(value))
+        assert bool(problem.primal.contains(x, 1e-9).all())
+
+
+def test_closed_form_and_general_method_agree() -> None:
+    """Fair AUC's linear system against accelerated prox steps, for several runs at once."""
+    problem = cases.fair_auc("inter_group", [0.1, 0.2, 0.3], radius=1.0)
+    level = problem.at_level([0.3, 0.35, 0.4])
+    y, a = duals(level, 0, 3)
+    closed = lower_bound(level, y, a, problem.start_point(3))
+    _, general = minimize_lagrangian(level, y, a, problem.start_point(3), iterations=2000)
+    assert (general <= closed + 1e-9).all()
+    assert general == pytest.approx(closed, abs=1e-4)
+
+
+def test_the_gradient_of_the_lagrangian_is_its_slope() -> None:
+    for name in ("fair_auc_intra", "worst_group_regularised", "cvar", "portfolio"):
+        problem = cases.problem(name).with_proximal(cases.problem(name).start_point()[0], 0.7)
+        level = problem.at_level(0.3)
+        y, a = duals(level, 1)
+        x = 0.5 * problem.primal.sample(np.random.default_rng(0), 1) + 0.5 * problem.primal.center
+        gradient = level.lagrangian(x, y, a)[1][0]
+        for j in range(x.size):
+            step = 1e-6 * np.eye(x.size)[j]
+            ahead, behind = (level.lagrangian(x + s, y, a)[0][0] for s in (step, -step))
+            assert gradient[j] == pytest.approx((ahead - behind) / 2e-6, abs=1e-5)
+
+
+def test_no_bound_is_claimed_without_convexity() -> None:
+    """A weakly convex function has none, until the proximal term outweighs its modulus."""
+    problem = cases.problem("regression_weakly_convex")
+    modulus = problem.objective.weak_convexity
+    start = problem.start_point()
+
+    def bound(question: mm.MinMaxProblem) -> float:
+        level = question.at_level(0.3)
+        return float(lower_bound(level, np.array([[0.5, 0.5]]), np.zeros((1, 0)), start)[0])
+
+    assert bound(problem) == -np.inf
+    assert bound(problem.with_proximal(start[0], 0.9 * modulus)) == -np.inf
+    assert np.isfinite(bound(problem.with_proximal(start[0], 1.1 * modulus)))
+    assert problem.at_level(0.3).weak_convexity == pytest.approx(modulus)
+    assert problem.with_proximal(start[0], modulus + 1.0).at_level(0.3).weak_convexity == pytest.approx(-1.0)
+
+
+def test_duals_whose_weight_has_vanished() -> None:
+    """Weights that have underflowed to 0 divide nothing."""
+    problem = cases.problem("fair_auc_inter")
+    level = problem.at_level(0.3)
+    y = np.array([[1.0, 0.0, 0.0]])
+    value, gradient = level.lagrangian(problem.start_point(), y, np.zeros((1, 5)))
+    assert np.isfinite(value).all()
+    assert np.isfinite(gradient).all()
+    assert np.isfinite(lower_bound(level, y, np.zeros((1, 5)), problem.start_point())).all()

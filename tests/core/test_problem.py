@@ -1,0 +1,181 @@
+"""Problems as values: what is refused, what transforms keep, families of several classes, and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.arrays import to_numpy
+from minmaxcon.core.constraint import family_of
+from minmaxcon.core.level import expectations
+from tests import cases
+from tests.problem_library import HalfSquare, Linear, Robust, WorstGroup
+
+Array = Any
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"constraints": []}, "^constraints=.*at least one"),
+        ({"constraints": [Linear(np.nan)]}, "^bound of linear=nan"),
+        ({"constraints": [Linear(np.inf)]}, "^bound of linear=inf"),
+        ({"constraints": [Linear([[0.1]])]}, "^bound of linear="),
+        ({"constraints": [Linear([])]}, "^bound of linear="),
+        ({"constraints": [Linear("much")]}, "^bound of linear='much'"),
+        ({"constraints": [Linear([0.1, 0.2]), Linear([0.1, 0.2, 0.3])]}, r"^bounds=\[2, 3\]"),
+        ({"start": np.zeros(4)}, r"^start=\(4,\)"),
+        ({"start": np.full(3, np.nan)}, "^start=.*finite point of the primal set"),
+        ({"start": np.full(3, 100.0)}, "^start=.*finite point of the primal set"),
+    ],
+)
+def test_problems_that_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(mm.InvalidInput, match=message):
+        replace(cases.quadratic(), **changes)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
+def test_proximal_weights_that_are_refused(weight: float) -> None:
+    with pytest.raises(mm.InvalidInput, match=r"^weight="):
+        cases.quadratic().with_proximal(np.zeros(3), weight)
+
+
+def test_values_include_the_proximal_term_of_each_run() -> None:
+    problem = cases.quadratic()
+    x = problem.primal.sample(np.random.default_rng(0), 4)
+    centers = problem.primal.sample(np.random.default_rng(1), 4)
+    plain = problem.at_level(np.zeros(4)).values(x)
+    added = problem.with_proximal(centers, 0.7).at_level(np.zeros(4)).values(x)
+    assert added - plain == pytest.approx(np.tile(0.35 * np.sum((x - centers) ** 2, axis=1)[:, None], (1, 2)))
+
+
+def test_levels_and_bounds_stand_in_their_columns() -> None:
+    problem = cases.fair_auc("inter_group", [0.1, 0.4])
+    assert problem.at_level([0.3, 0.2]).bounds.tolist() == [[0.3, 1.1, 1.1], [0.2, 1.4, 1.4]]
+    assert problem.feasibility(2).bounds.tolist() == [[1.1, 1.1], [1.4, 1.4]]
+    assert not problem.feasibility(2).has_objective
+    assert problem.take([1]).bounds(1).tolist() == [[1.4, 1.4]]
+    changed = problem.with_bounds(1.2, [1.3, 1.4])
+    assert changed.bounds(2).tolist() == [[1.2, 1.3], [1.2, 1.4]]
+    assert problem.bounds(2).tolist() == [[1.1, 1.1], [1.4, 1.4]]  # a problem is a value
+    assert changed.family is problem.family
+
+
+def test_classes_are_evaluated_together_in_the_order_of_the_levels() -> None:
+    """Interleaved classes with and without inner variables: values, moments and gradients stay in order."""
+    data = cases.finite("points", "costs", "shares")
+    constraints = [Robust(3, 0.3), HalfSquare(), WorstGroup(3), Linear(), Robust(3, 0.5), HalfSquare(scale=2.0)]
+    family = family_of(constraints)
+    rng = np.random.default_rng(0)
+    x, y, a = rng.normal(size=(4, 3)), rng.normal(size=(4, 6)), rng.normal(size=(4, 9))
+    found = family.evaluate(x, data.arrays)
+    single = [c.evaluate(x, data.arrays) for c in constraints]
+    np.testing.assert_allclose(found.F, np.stack([part.F for part in single], axis=-1))
+    np.testing.assert_allclose(found.G, np.concatenate([part.G for part in single], axis=-1))
+    cuts = np.split(a, np.cumsum([3, 0, 3, 0, 3]), axis=1)
+    total = sum(part.pullback(y[:, i], cuts[i]) for i, part in enumerate(single))
+    assert found.pullback(y, a) == pytest.approx(total)
+
+
+def test_families_without_inner_variables_run_on_torch() -> None:
+    """Two classes, none with inner variables: an empty selection must stay a selection."""
+    data = cases.finite("points", "costs", engine="torch")
+    family = family_of([HalfSquare(), Linear()])
+    x = data.like.new_ones((2, 3))
+    found = family.evaluate(x, data.arrays)
+    assert tuple(found.G.shape) == (2, 0)
+    assert tuple(found.pullback(data.like.new_ones((2, 2)), found.G).shape) == (2, 3)
+
+
+class InPieces(mm.Finite):
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[float, mm.Batch]]:
+        return super().chunks(7)
+
+
+@pytest.mark.parametrize("name", ["fair_auc_inter", "worst_group", "robust"])
+def test_exact_passes_in_pieces(name: str) -> None:
+    problem = cases.problem(name)
+    assert isinstance(problem.data, mm.Finite)
+    x = problem.primal.sample(np.random.default_rng(0), 5)
+    whole = expectations(problem.family, x, problem.data)
+    pieces = expectations(problem.family, x, InPieces(problem.data.arrays))
+    np.testing.assert_allclose(pieces.F, whole.F, rtol=1e-12)
+    np.testing.assert_allclose(pieces.G, whole.G, rtol=1e-12, atol=1e-13)
+    y, a = np.full(whole.F.shape, 0.5), np.full(whole.G.shape, 0.2)
+    assert pieces.pullback(y, a) == pytest.approx(whole.pullback(y, a), rel=1e-12, abs=1e-13)
+
+
+class ScalarValue(HalfSquare):
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(found.F.mean(), found.G, found.pullback)
+
+
+class OneRowGradient(HalfSquare):
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(found.F, found.G, lambda y, a: found.pullback(y, a)[0])
+
+
+class MissingMoment(Robust):
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(found.F, found.G[..., :1], found.pullback)
+
+
+@pytest.mark.parametrize(
+    "constraint, message",
+    [
+        (ScalarValue(0.0, name="mine"), "^terms of mine="),
+        (OneRowGradient(0.0, name="mine"), "^pullback of mine="),
+        (MissingMoment(3, 0.5, name="mine"), "^terms of mine="),
+    ],
+)
+def test_shapes_that_would_be_broadcast_are_refused(constraint: Any, message: str) -> None:
+    problem = replace(cases.quadratic(), constraints=[constraint], start=None)
+    with pytest.raises(mm.InvalidInput, match=message):
+        mm.solve(problem.with_bounds([60.0, 70.0]), mm.SFLS(oracle=mm.SMD(steps=10)))
+
+
+class Autograd(mm.StochasticMinMaxConstraint):
+    """Only the terms, in torch: the gradient comes from autograd."""
+
+    dual = mm.interval(1.0)
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array]:
+        return (x @ batch["points"].T).exp().mean(-1), (x @ batch["costs"].mean(0))[..., None]
+
+
+class PlainAutograd(mm.StochasticMinMaxConstraint):
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
+        return (x @ batch["points"].T).tanh().mean(-1), None
+
+
+def test_autograd_gives_the_gradient_of_terms() -> None:
+    torch = pytest.importorskip("torch")
+    data = cases.finite("points", "costs", engine="torch")
+    x = torch.tensor(np.random.default_rng(0).normal(size=(4, 3)))
+    y, a = torch.tensor([0.2, 0.5, 1.0, 0.0], dtype=x.dtype), torch.tensor([[0.3], [-1.0], [0.0], [2.0]], dtype=x.dtype)
+    points, costs = to_numpy(data.arrays["points"]), to_numpy(data.arrays["costs"])
+    scores = to_numpy(x) @ points.T
+    found = Autograd().evaluate(x, data.arrays)
+    expected = to_numpy(y)[:, None] * (np.exp(scores) @ points) / len(points) + to_numpy(a) * costs.mean(axis=0)
+    assert to_numpy(found.pullback(y, a)) == pytest.approx(expected, rel=1e-12)
+    assert not found.F.requires_grad
+    plain = PlainAutograd().evaluate(x, data.arrays)
+    assert tuple(plain.G.shape) == (4, 0)
+    slope = to_numpy(y)[:, None] * ((1 - np.tanh(scores) ** 2) @ points) / len(points)
+    assert to_numpy(plain.pullback(y, plain.G)) == pytest.approx(slope, rel=1e-12)
+
+
+def test_terms_alone_are_not_enough_for_numpy() -> None:
+    data = cases.finite("points", "costs")
+    with pytest.raises(mm.Unsupported, match="Autograd gives no gradient for numpy"):
+        Autograd().evaluate(np.zeros((1, 3)), data.arrays)
+    with pytest.raises(mm.Unsupported, match="no cvxpy form"):
+        Autograd().cvxpy_value(None, None, data)

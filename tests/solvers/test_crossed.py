@@ -1,0 +1,143 @@
+"""Every solver and every oracle on every problem of the tables: what is claimed is true."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.core.lower import lower_bound
+from tests import cases
+
+each_problem = pytest.mark.parametrize("name", cases.PROBLEMS)
+
+
+@cache
+def solved(name: str, solver: str) -> mm.Solution:
+    return mm.solve(cases.problem(name), cases.SOLVERS[solver](), seed=0)
+
+
+def exact(problem: mm.MinMaxProblem, x: Any) -> tuple[float, Any]:
+    """Objective and f_i - b_i at x, by a fresh exact pass."""
+    like = problem.start_point()
+    values = problem.at_level(0.0).values(mm.core.problem.namespace(like).asarray(x[None], like))[0]
+    return float(values[0]), values[1:] - problem.bounds()[0]
+
+
+@each_problem
+@pytest.mark.parametrize("solver", cases.SOLVERS)
+def test_what_is_returned_is_what_is_said(name: str, solver: str) -> None:
+    problem, solution = cases.problem(name), solved(name, solver)
+    objective, constraints = exact(problem, solution.x)
+    assert solution.objective == pytest.approx(objective, abs=1e-12)
+    assert solution.constraints == pytest.approx(constraints, abs=1e-12)
+    assert problem.primal.contains(solution.x, 1e-9)
+    assert solution.feasible == bool((constraints <= 0).all())
+    assert solution.feasible  # every problem of the table has a strictly feasible point
+    assert solution.status in {mm.Status.SOLVED, mm.Status.BUDGET}
+    assert solution.certificate.upper == solution.objective
+    assert solution.trace["violation"][-1] <= 0
+
+
+@pytest.mark.parametrize("name", [n for n, case in cases.PROBLEMS.items() if case.convex])
+def test_sfls_solves_every_convex_problem_within_its_tolerance(name: str) -> None:
+    solution, best = solved(name, "sfls"), float(cases.optimum(name).objective)
+    first = solution.trace["r"][np.isfinite(solution.trace["r"])][0]
+    assert solution.status is mm.Status.SOLVED
+    assert -1e-7 <= solution.objective - best <= 0.02 * (first - best) + 1e-7
+    assert solution.certificate.lower <= best + 1e-7 <= solution.certificate.upper + 2e-7
+    assert solution.certificate.gap <= 0.02 * (first - solution.certificate.lower) + 1e-9
+    assert solution.certificate.kind == "exact on the data"
+
+
+@pytest.mark.parametrize("name", [n for n, case in cases.PROBLEMS.items() if case.reference])
+def test_iqrc_approaches_the_optimum_of_a_convex_problem(name: str) -> None:
+    """Quickly, without a lower bound: from 10% of r_0 - f*, which the default settings bring to about 1%."""
+    solution, problem = solved(name, "iqrc"), cases.problem(name)
+    best = float(cases.optimum(name).objective)
+    first = exact(problem, problem.start_point()[0])[0] if name != "quadratic_infeasible_start" else best + 30.0
+    assert -1e-7 <= solution.objective - best <= 0.1 * (first - best)
+    # the bound on the distance from the proximal point falls by half at least
+    stationarity = solution.trace["stationarity"][np.isfinite(solution.trace["stationarity"])]
+    assert stationarity.min() <= 0.5 * stationarity[0]
+
+
+@pytest.mark.parametrize("oracle", cases.ORACLES)
+@pytest.mark.parametrize("name", [n for n, case in cases.PROBLEMS.items() if case.reference])
+def test_every_oracle_bounds_every_level_from_below(name: str, oracle: str) -> None:
+    """One short query: the duals give D <= H, and the point it gives lies in X."""
+    problem = cases.problem(name)
+    first = exact(problem, problem.start_point()[0])[0]
+    level = problem.at_level(first - 0.1)
+    start = mm.Start(problem.start_point(), None, mm.Position.start(np.random.default_rng(0)))
+    found = cases.ORACLES[oracle]().query(level, start)
+    below = lower_bound(level, found.weights, found.scaled, found.x)[0]
+    assert below <= level_value(name, first - 0.1) + 1e-7
+    assert np.isfinite(below)
+    assert bool(problem.primal.contains(found.x, 1e-7).all())
+    weights = np.asarray(found.weights)[0]
+    assert (weights >= -1e-12).all()
+    assert weights.sum() == pytest.approx(1.0)
+    assert found.failure == (None,)
+
+
+@cache
+def level_value(name: str, level: float) -> float:
+    from minmaxcon.reference import level_value as reference
+
+    return float(reference(cases.problem(name), level))
+
+
+@pytest.mark.parametrize("name", ["fair_auc_inter", "worst_group"])
+def test_sfls_takes_any_oracle(name: str) -> None:
+    """Full subgradients in the place of mirror descent: the same certificate, from another method."""
+    solver = mm.SFLS(oracle=cases.SwitchingSubgradient(150), tolerance=0.05, growth=1.0)
+    solution = mm.solve(cases.problem(name), solver)
+    best = float(cases.optimum(name).objective)
+    assert solution.feasible
+    assert solution.certificate.lower <= best + 1e-7 <= solution.objective + 2e-7
+    first = solution.trace["r"][np.isfinite(solution.trace["r"])][0]
+    assert solution.objective - best <= 0.1 * (first - best)
+
+
+BLOCKED = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("cvxpy", "clarabel"):
+            raise ImportError("blocked: " + name)
+
+sys.meta_path.insert(0, Refuse())
+import numpy as np
+import minmaxcon as mm
+from tests import cases
+
+for name in cases.PROBLEMS:
+    for solver in cases.SOLVERS.values():
+        solution = mm.solve(cases.problem(name), solver(), seed=0, budget=1000)
+        assert np.isfinite(solution.objective) and solution.steps >= 1000, (name, solution)
+assert not {"cvxpy", "clarabel"} & set(sys.modules)
+try:  # the block works: the reference itself cannot be used
+    cases.optimum("quadratic")
+except mm.MissingDependency as error:
+    print(error.package)
+"""
+
+
+def test_no_solver_calls_the_reference() -> None:
+    """Every solver on every problem in a process where cvxpy cannot be imported."""
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    found = subprocess.run(
+        [sys.executable, "-c", BLOCKED], capture_output=True, text=True, env=environment, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip() in {"cvxpy", "clarabel"}
