@@ -245,4 +245,4 @@ def test_runs_that_search_do_not_disturb_runs_that_need_not() -> None:
     for j in range(2):
         alone = mm.solve(problem, solver(), seed=0, x0=starts[j])
         assert many[j].status is alone.status
-        assert many[j].objective == pytest.approx(alone.objective, abs=1e-6)
+        assert many[j].objective == pytest.approx(alone.objective, rel=1e-3)
