@@ -137,8 +137,8 @@ def _torch() -> Namespace:
     torch: Any = importlib.import_module("torch")
 
     def asarray(value: Any, like: Array) -> Array:
-        if isinstance(value, np.ndarray) and not value.flags.writeable:  # torch has no read-only tensors
-            value = value.copy()
+        if isinstance(value, np.ndarray) and not (value.flags.writeable and value.flags.c_contiguous):
+            value = np.array(value, order="C")  # torch has neither read-only tensors nor negative strides
         return torch.as_tensor(value, dtype=like.dtype, device=like.device)
 
     def create(value: Any, dtype: str = "float64") -> Array:

@@ -133,7 +133,6 @@ PROBLEMS: dict[str, Case] = {
     "fair_auc_sparse": Case(lambda: fair_auc(kappa=0.1, rows=labelled(2, sparse=True))),
     "fair_auc_torch": Case(lambda: fair_auc(kappa=0.1, engine="torch")),
     "quadratic": Case(quadratic),
-    "quadratic_torch": Case(lambda: quadratic(engine="torch")),
     "quadratic_infeasible_start": Case(lambda: quadratic(bound=-2.5)),
     "robust": Case(
         lambda: mm.MinMaxProblem(HalfSquare(), [Robust(3, 0.3, 0.6)], mm.Ball(3, 6.0), finite("points", "costs"))
@@ -171,7 +170,7 @@ ORACLES: dict[str, Callable[[], mm.Oracle]] = {
 
 SOLVERS: dict[str, Callable[[], mm.Solver]] = {
     "sfls": lambda: mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.02),
-    "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=250, batch_size=60), levels=4), iterations=8),
+    "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=250, batch_size=60), levels=4), iterations=6),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from minmaxcon.arrays import Array
 from minmaxcon.core.level import LevelProblem
@@ -100,6 +100,13 @@ class Oracle(ABC):
         effort : float
             Factor, at least 1, by which this query should be longer than the oracle's ordinary one.
         """
+
+    def take(self, runs: Any) -> Self:
+        """Return the oracle of some of the runs (indices), where a setting is a vector with one value per run.
+
+        Queries are asked about the runs that have not ended. The default is the oracle itself.
+        """
+        return self
 
     @abstractmethod
     def advance(self, state: Any) -> Any:

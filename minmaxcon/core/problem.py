@@ -93,23 +93,35 @@ class MinMaxProblem:
         """The constraints without the objective."""
         return family_of(self.constraints)
 
-    def bounds(self, runs: int = 1) -> Any:
-        """Return the constraints' bounds as an ndarray (R, m)."""
-        columns = [np.broadcast_to(np.asarray(c.bound, dtype=np.float64), (runs,)) for c in self.constraints]
+    def bounds(self, runs: int | None = None) -> Any:
+        """Return the constraints' bounds as an ndarray (R, m); R is the problem's own number of runs by default."""
+        count = (self.runs or 1) if runs is None else runs
+        columns = [np.broadcast_to(np.asarray(c.bound, dtype=np.float64), (count,)) for c in self.constraints]
         return np.stack(columns, axis=-1)
 
-    def start_point(self, runs: int = 1) -> Array:
+    def start_point(self, runs: int | None = None) -> Array:
         """Return the starting point of each run, shape (R, d), of the data's engine and precision."""
+        runs = (self.runs or 1) if runs is None else runs
         point = np.asarray(self.primal.center if self.start is None else self.start, dtype=np.float64)
         return namespace(self.data.like).asarray(np.tile(point, (runs, 1)), self.data.like)
 
     def at_level(self, r: Any) -> LevelProblem:
-        """Return the level problem at r, a vector (R,) of levels (or a number)."""
-        level = np.atleast_1d(np.asarray(r, dtype=np.float64))
+        """Return the level problem at r, a vector (R,) of levels, or a number for all runs.
+
+        Raises
+        ------
+        InvalidInput
+            If levels and bounds disagree about the number of runs.
+        """
+        level = np.asarray(r, dtype=np.float64)
+        if level.ndim == 0:
+            level = np.full(self.runs or 1, level)
+        if level.ndim != 1 or self.runs not in (None, level.size):
+            raise InvalidInput("r", r, f"give one level for each of the {self.runs or 1} runs, or a number.")
         bounds = np.concatenate([level[:, None], self.bounds(level.size)], axis=1)
         return LevelProblem(self.family, bounds, self.primal, self.data, self.proximal)
 
-    def feasibility(self, runs: int = 1) -> LevelProblem:
+    def feasibility(self, runs: int | None = None) -> LevelProblem:
         """Return the problem of violating the constraints least, without the objective."""
         bounds = self.bounds(runs)
         return LevelProblem(self.constraint_family, bounds, self.primal, self.data, self.proximal, has_objective=False)

@@ -42,7 +42,8 @@ class Certificate:
     Attributes
     ----------
     kind : str
-        ``"exact on the data"`` (finite data, each bound evaluated on all of it), ``"with confidence"`` (streams), or
+        ``"exact on the data"`` (finite data, each bound evaluated on all of it), ``"with confidence"`` (streams: an
+        estimate of the upper bound at the nominal confidence, no lower bound), or
         ``"none"`` where no feasible point is known.
     upper : float
         The exact objective of the feasible point that is returned; infinite where there is none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from minmaxcon.arrays import Array
 from minmaxcon.core.oracle import Start
@@ -70,6 +70,10 @@ class Solver(ABC):
     def runs(self) -> int | None:
         """Number of runs where a setting is a vector with one value per run, else None."""
         return None
+
+    def take(self, runs: Any) -> Self:
+        """Return the solver of some of the runs (indices), where a setting is a vector with one value per run."""
+        return self
 
     @abstractmethod
     def init(self, problem: MinMaxProblem, start: Start) -> Any:

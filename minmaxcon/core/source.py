@@ -41,6 +41,11 @@ class Position:
         """Return the first position of a run whose draws come from ``rng``; ``rng`` itself is not advanced."""
         return cls(rng.bit_generator.state, 0)
 
+    def jumped(self, streams: int) -> Position:
+        """Return the position of an independent run of random numbers, far from this one; samples count as before."""
+        bits: Any = self.rng().bit_generator
+        return Position(bits.jumped(streams).state, self.samples, self.memory)
+
     def rng(self) -> np.random.Generator:
         """Return a NumPy generator in this position's state."""
         bits: Any = getattr(np.random, self.generator["bit_generator"])()

@@ -93,7 +93,7 @@ class Stream(Source):
         self._iterator: Iterator[tuple[int, Mapping[str, Any]]] = iter(())
         self._consumed, self._opened = 0, -1
         self._latest: Iterator[Mapping[str, Any]] | None = None
-        self._form: dict[str, tuple[int, ...]] | None = None
+        self._form: dict[str, tuple[int, ...]] = {}  # of the first point
 
     def open(self) -> Iterator[Mapping[str, Any]]:
         """Return a fresh iterator of the points, in their own order.
@@ -116,6 +116,8 @@ class Stream(Source):
         """Open the points anew, each with its number, blocks in the order that the key and their number give them."""
         points, number, begin = self.open(), 0, 1
         while block := list(islice(points, self.shuffle)):
+            if number == 0:
+                self._form = _form(1, block[0])
             order = np.random.default_rng([key, number]).permutation(len(block)) if self.shuffle > 1 else [0]
             for i in order:
                 yield begin + int(i), block[i]
@@ -127,7 +129,7 @@ class Stream(Source):
         if not numbered:
             return None
         points = [point for _, point in numbered]
-        form = _form(*numbered[0]) if self._form is None else self._form
+        form = self._form
         try:
             arrays = {name: np.asarray([point[name] for point in points], dtype=np.float64) for name in form}
         except (LookupError, ValueError, TypeError) as error:
@@ -142,7 +144,6 @@ class Stream(Source):
                 first = min(number for (number, _), good in zip(numbered, finite, strict=True) if not good)
                 what = "NaN or infinite" if self.dtype == "float64" else f"NaN, infinite or too large for {self.dtype}"
                 raise DataError("stream", f"point {first}: {name} is {what}; filter or fill it before it is read.")
-        self._form = form
         self._consumed += len(points)
         return arrays
 
@@ -221,5 +222,5 @@ def _misfit(numbered: list[tuple[int, Any]], form: Mapping[str, tuple[int, ...]]
         found = _form(number, point)
         if found != form:
             have, need = (", ".join(f"{name} {shape}" for name, shape in each.items()) for each in (found, form))
-            return DataError("stream", f"point {number} has {have}, where the first one read has {need}.")
+            return DataError("stream", f"point {number} has {have}, where the first one has {need}.")
     return DataError("stream", "the points cannot be put into arrays of numbers.")

@@ -51,8 +51,8 @@ class _Autograd(Model):
         """See :meth:`Model.predict`."""
         torch: Any = importlib.import_module("torch")
         dense = features.toarray() if hasattr(features, "tocsr") else to_numpy(features)
-        # Torch cannot read what is not writable, and all must have one precision.
-        point, rows = (np.require(values, np.float64, "W") for values in (to_numpy(w), dense))
+        # Torch takes neither read-only arrays nor negative strides, and all must have one precision.
+        point, rows = (np.require(values, np.float64, ["C", "W"]) for values in (to_numpy(w), dense))
         with torch.no_grad():
             found = self.forward(torch.from_numpy(point), torch.from_numpy(rows))
         return np.asarray(found, dtype=np.float64)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core import MinMaxProblem, Outcome, Solver, Start, Status
+from minmaxcon.core import MinMaxProblem, Outcome, Position, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.repair import measure
@@ -53,6 +54,9 @@ class IQRCState:
         The runs of the current proximal problem.
     inner : object or None
         The oracle's state.
+    origin : Position
+        Where the solve began to read. On finite data the s-th outer step draws random numbers of its own, whatever the
+        steps before have used, so that a run of many equals the same run alone.
     status, reason, trace, steps, samples, next
         As in :class:`~minmaxcon.solvers.sfls.SFLSState`.
     """
@@ -71,6 +75,7 @@ class IQRCState:
     stalls: Any
     active: Any
     inner: Any
+    origin: Position
     status: tuple[Status | None, ...]
     reason: tuple[str, ...]
     trace: tuple[Mapping[str, Any], ...]
@@ -86,8 +91,15 @@ class IQRC(Solver):
         \tilde x_{s+1} \approx \arg\min_{x\in X} f_0(x) + \hat\rho V(x, \tilde x_s)
         \quad\text{s.t.}\quad f_i(x) + \hat\rho V(x, \tilde x_s) \le b_i
 
-    with :math:`V(x, \tilde x) = \frac12|x - \tilde x|^2` on Euclidean sets. :math:`|\tilde x_{s+1} - \tilde x_s|`
-    estimates the distance to the proximal point, the measure of near stationarity.
+    with :math:`V(x, \tilde x) = \frac12|x - \tilde x|^2` on Euclidean sets. The measure of near stationarity is the
+    distance :math:`|\hat x - \tilde x_s|` to the exact proximal point. The proximal problem is strongly convex with
+    modulus :math:`\hat\rho - \rho`, so where the oracle certifies an optimality gap,
+
+    .. math::
+        |\hat x - \tilde x_s| \le |\tilde x_{s+1} - \tilde x_s| + \sqrt{2\,\text{gap}/(\hat\rho - \rho)},
+
+    the column ``stationarity`` of the trace. Without a declared :math:`\rho < \hat\rho` nothing is proved, and the
+    column is infinite: a short step may as well mean that the oracle failed.
 
     Parameters
     ----------
@@ -99,7 +111,8 @@ class IQRC(Solver):
     iterations : int
         Outer steps S.
     tolerance : float
-        A run is solved (nearly stationary) once :math:`|\tilde x_{s+1} - \tilde x_s|` is at most this.
+        A run is solved (nearly stationary) once :math:`|\hat x - \tilde x_s|` is proved to be at most this; where
+        nothing is proved, it ends without that claim once three steps in a row are no longer than this.
     output : {"best", "last", "random"}
         Which iterate is returned: the best feasible one, the last, or (as in the theorem) one drawn uniformly with the
         caller's seed.
@@ -137,6 +150,12 @@ class IQRC(Solver):
         """Number of runs where a setting of the oracle is a vector."""
         return self.oracle.runs
 
+    def take(self, runs: Any) -> Self:
+        """See :meth:`Solver.take`."""
+        other = copy.copy(self)
+        other.oracle = self.oracle.take(runs)
+        return other
+
     def init(self, problem: MinMaxProblem, start: Start) -> IQRCState:
         """See :meth:`Solver.init`."""
         runs, m = int(start.x.shape[0]), len(problem.constraints)
@@ -161,6 +180,7 @@ class IQRC(Solver):
             stalls=np.zeros(runs, dtype=int),
             active=np.arange(runs),
             inner=None,
+            origin=start.position,
             status=(None,) * runs,
             reason=("the solve is going on.",) * runs,
             trace=(),
@@ -178,13 +198,15 @@ class IQRC(Solver):
         if state.inner is None:
             active = np.flatnonzero([status is None for status in state.status])
             start = take_start(replace(state.next, x=state.x), active)
+            if state.problem.data.size is not None:
+                start = replace(start, position=state.origin.jumped(2 * state.outer + 1))
             proximal = state.problem.take(active).with_proximal(np.asarray(to_numpy(start.x)), self.weight)
-            state = replace(state, active=active, inner=self.oracle.init(proximal, start))
-        inner = state.inner
-        if not self.oracle.finished(inner):
-            inner = self.oracle.step(inner)
+            state = replace(state, active=active, inner=self.oracle.take(active).init(proximal, start))
+        inner, oracle = state.inner, self.oracle.take(state.active)
+        if not oracle.finished(inner):
+            inner = oracle.step(inner)
             state = replace(state, inner=inner)
-        return self._end(state) if self.oracle.finished(inner) else state
+        return self._end(state) if oracle.finished(inner) else state
 
     def outcome(self, state: IQRCState) -> Outcome:
         """See :meth:`Solver.outcome`. No lower bound is claimed: the problem need not be convex."""
@@ -277,10 +299,8 @@ class IQRC(Solver):
         better = np.where(
             best_violation <= 0, (violation <= 0) & (objective < state.best_objective[runs]), violation < best_violation
         )
-        # Reservoir sampling: uniform over the outer iterates. The draw comes from the caller's seed through the
-        # position,
-        # whose generator does not move on streams, so the outer-th number of it is taken.
-        draw = found.next.position.rng().random(outer)[-1]
+        # Reservoir sampling: uniform over the outer iterates, with random numbers that no sample is drawn with.
+        draw = state.origin.jumped(2 * outer).rng().random()
         pick = np.full(runs.size, draw * outer < 1.0)
         values = np.concatenate([objective[:, None], constraints], axis=1)
         chosen, kept = runs[better], runs[pick]

@@ -98,20 +98,23 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
     status: list[Status | None] = []
     reason: list[str] = []
     rows: list[Mapping[str, Any]] = []
+    levels = state.rounds - state.searched
     for i, j in enumerate(runs):
         verdict: tuple[Status | None, str]
         if estimate.failure[i] is not None:
-            verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds}."
+            verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds[j]}."
         elif searching:
-            verdict = _search_verdict(violation[i], bound[i], state.rounds, solver.searches)
+            verdict = _search_verdict(violation[i], bound[i], int(state.rounds[j]), solver.searches)
         else:
-            verdict = _level_verdict(objective[i], lower[i], first[i], exact_upper[i], opening[i], state.rounds, solver)
+            verdict = _level_verdict(
+                objective[i], lower[i], first[i], exact_upper[i], opening[i], int(levels[j]), solver
+            )
         status.append(verdict[0])
         reason.append(verdict[1])
         rows.append(
             {
                 "run": int(j),
-                "level": state.rounds - 1,
+                "level": int(state.rounds[j]) - 1,
                 "phase": "search" if searching else "level",
                 "r": float(state.level[j]),
                 "U": float(estimate.upper[i]),
@@ -165,7 +168,11 @@ def _stop(solver: SFLS, opening: float) -> float:
 
 
 def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
-    """Judge a query on a stream by the oracle's bounds; nothing here is exact."""
+    """Judge a query on a stream by the oracle's bound U; nothing here is exact.
+
+    U bounds H from above only, so it gives neither a lower bound on the optimal value nor a proof of optimality: the
+    certificate's lower bound stays at minus infinity, and a run that ends by the paper's rule ends without that claim.
+    """
     runs = state.active
     searching = bool(np.isinf(state.level[runs]).any())
     level, first, opening = state.level[runs].copy(), state.first[runs].copy(), state.opening[runs].copy()
@@ -184,6 +191,7 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
     status: list[Status | None] = []
     reason: list[str] = []
     rows: list[Mapping[str, Any]] = []
+    levels = state.rounds - state.searched
     if searching:
         hit = violation < 0
         constraints = margins
@@ -194,30 +202,26 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
         x = _choose(better, estimate.x, x)
         objective = np.where(better, values[:, 0] + level, objective)
         constraints = np.where(better[:, None], margins, constraints)
-        # convexity of H: r - f* <= (r_0 - f*) H(r)/H(r_0), with U in the place of H
-        share = np.clip(upper / np.minimum(opening, -1e-300), 0.0, 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bound = np.where(share < 1, (level - share * first) / (1.0 - share), -np.inf)
-        lower = np.maximum(lower, bound)
     for i, j in enumerate(runs):
         verdict: tuple[Status | None, str]
         if estimate.failure[i] is not None:
-            verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds}."
+            verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds[j]}."
         elif searching:
-            verdict = _stream_search(violation[i], exhausted, state.rounds, solver.searches)
+            verdict = _stream_search(violation[i], exhausted, int(state.rounds[j]), solver.searches)
         elif violation[i] <= 0 and upper[i] >= -_stop(solver, opening[i]):
             share_left = max(-upper[i], 0.0) / max(-opening[i], 1e-300)
-            verdict = Status.SOLVED, f"U has fallen to {share_left:.3g} of its first value, with confidence 1 - delta."
-        elif exhausted or state.rounds >= solver.levels:
-            verdict = Status.BUDGET, "the stream has ended." if exhausted else f"after {state.rounds} levels."
+            text = f"the level-set rule U >= -eps_opt holds, U being {share_left:.3g} of its first value; this"
+            verdict = Status.BUDGET, f"{text} proves no optimality on a stream."
+        elif exhausted or levels[j] >= solver.levels:
+            verdict = Status.BUDGET, "the stream has ended." if exhausted else f"after {levels[j]} levels."
         else:
-            verdict = None, f"after {state.rounds} levels."
+            verdict = None, f"after {levels[j]} levels."
         status.append(verdict[0])
         reason.append(verdict[1])
         rows.append(
             {
                 "run": int(j),
-                "level": state.rounds - 1,
+                "level": int(state.rounds[j]) - 1,
                 "phase": "search" if searching else "level",
                 "r": float(state.level[j]),
                 "U": float(upper[i]),
@@ -241,8 +245,8 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
 
 
 def _stream_search(violation: float, exhausted: bool, rounds: int, searches: int) -> tuple[Status | None, str]:
-    if violation < 0 and not exhausted:
-        return None, "a strictly feasible point was found."
+    if violation < 0:
+        return (Status.BUDGET, "the stream has ended.") if exhausted else (None, "a strictly feasible point was found.")
     if exhausted or rounds >= searches:
         return Status.NOT_STRICTLY_FEASIBLE, f"the least violation found is {violation:.6g}."
     return None, "looking for a strictly feasible point."

@@ -146,7 +146,7 @@ def solve(
                 ended = Status.BUDGET, f"the budget of {budget} steps was used."
             if ended is not None:
                 break
-    settings = {"seed": seed, "solver": describe(solver), "time_limit": time_limit, "budget": budget}
+    settings = {"seed": int(seed), "solver": describe(solver), "time_limit": time_limit, "budget": budget}
     unfinished = None if solver.finished(state) else ended
     return _solution(problem, solver.outcome(state), unfinished, time.perf_counter() - began, settings)
 

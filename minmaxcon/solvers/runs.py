@@ -6,10 +6,10 @@ from dataclasses import fields
 from typing import Any
 
 from minmaxcon.arrays import Array, namespace
-from minmaxcon.core import Start
+from minmaxcon.core import LevelProblem, Start
 from minmaxcon.geometry import DualPoint
 
-__all__ = ["put_rows", "put_start", "take_start"]
+__all__ = ["put_dual", "put_rows", "take_start"]
 
 
 def _map(dual: DualPoint, function: Any) -> DualPoint:
@@ -32,19 +32,26 @@ def put_rows(whole: Array, runs: Any, part: Array) -> Array:
     return changed
 
 
-def put_start(start: Start, runs: Any, part: Start) -> Start:
-    """Return ``start`` with these runs replaced.
+def put_dual(
+    whole: DualPoint | None, runs: Any, part: DualPoint | None, problem: LevelProblem, x: Array
+) -> DualPoint | None:
+    """Return the duals of all runs, those of ``runs`` replaced.
 
-    Runs outside ``runs`` have ended, or wait for a phase whose duals are of another shape: where they have no duals of
-    the present shape, any will do.
+    Parameters
+    ----------
+    whole : DualPoint or None
+        Those of R runs so far; None where there are none, and every other run starts at the centre.
+    runs : array of int
+        Which runs ``part`` is about.
+    part : DualPoint or None
+        Their duals; None where the oracle gives none.
+    problem : LevelProblem
+        What was asked about, which knows the centre.
+    x : array (R, d)
+        Points of all runs: shape and engine.
     """
-    x = put_rows(start.x, runs, part.x)
-    if part.dual is None:
-        return Start(x, start.dual, part.position)
-    whole = start.dual
-    if whole is None or whole.weights.shape[1:] != part.dual.weights.shape[1:]:
-        first = [0] * start.x.shape[0]
-        whole = _map(part.dual, lambda values: namespace(values).rows(values, first))
+    if part is None or len(runs) == x.shape[0]:
+        return part
+    whole = problem.dual().center(x) if whole is None else whole
     names = [field.name for field in fields(DualPoint)]
-    dual = DualPoint(*(put_rows(getattr(whole, name), runs, getattr(part.dual, name)) for name in names))
-    return Start(x, dual, part.position)
+    return DualPoint(*(put_rows(getattr(whole, name), runs, getattr(part, name)) for name in names))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from minmaxcon.arrays import Array
-from minmaxcon.core import MinMaxProblem, Oracle, Outcome, Solver, Start, Status
+from minmaxcon.core import MinMaxProblem, Oracle, Outcome, Position, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
+from minmaxcon.geometry import DualPoint
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.judge import judge_exactly, judge_stream
 from minmaxcon.solvers.repair import measure
-from minmaxcon.solvers.runs import put_rows, put_start, take_start
+from minmaxcon.solvers.runs import put_dual, put_rows, take_start
 from minmaxcon.solvers.smd import SMD
 
 __all__ = ["SFLS", "SFLSState"]
@@ -45,9 +47,13 @@ class SFLSState:
     reason : tuple of str
         Evidence.
     next : Start
-        Where the next query starts, for all R runs.
-    rounds : int
-        Queries begun.
+        Where the next query starts, for all R runs; its duals are those of levels.
+    search_dual : DualPoint or None
+        The duals of searches, which have no weight of the objective.
+    rounds, searched : ndarray (R,) of int
+        Queries begun, of each run: its own clock; and how many of them were searches.
+    positions : tuple of Position
+        Where the data are read from in the k-th query of any run, so that each draws what it would draw alone.
     active : ndarray of int
         The runs of the current query.
     query : object or None
@@ -70,7 +76,10 @@ class SFLSState:
     status: tuple[Status | None, ...]
     reason: tuple[str, ...]
     next: Start
-    rounds: int
+    search_dual: DualPoint | None
+    rounds: Any
+    searched: Any
+    positions: tuple[Position, ...]
     active: Any
     query: Any
     trace: tuple[Mapping[str, Any], ...]
@@ -89,7 +98,8 @@ class SFLS(Solver):
     On finite data every estimate is evaluated exactly at the end of its level: U becomes the exact
     :math:`P(r, \bar x)`, a point counts as feasible only on that, an infeasible estimate is pulled back towards the
     strictly feasible point, and the averaged duals give the certificate's lower bound :math:`r + D(r)/\bar y_0`. A run
-    is solved when upper and lower bound agree within the tolerance. On streams the oracle's U is used, as in the paper.
+    is solved when upper and lower bound agree within the tolerance. On streams the oracle's U steers the
+    levels, as in the paper, but proves nothing: there is no lower bound, and no run ends as solved.
 
     Parameters
     ----------
@@ -154,6 +164,12 @@ class SFLS(Solver):
         """Number of runs where a setting of the oracle is a vector."""
         return getattr(self.oracle, "runs", None)
 
+    def take(self, runs: Any) -> Self:
+        """See :meth:`Solver.take`."""
+        other = copy.copy(self)
+        other.oracle = self.oracle.take(runs)
+        return other
+
     def init(self, problem: MinMaxProblem, start: Start) -> SFLSState:
         """See :meth:`Solver.init`; evaluates the start exactly on finite data."""
         runs = int(start.x.shape[0])
@@ -179,7 +195,10 @@ class SFLS(Solver):
             status=(None,) * runs,
             reason=("the solve is going on.",) * runs,
             next=replace(start, x=x),
-            rounds=0,
+            search_dual=None,
+            rounds=np.zeros(runs, dtype=int),
+            searched=np.zeros(runs, dtype=int),
+            positions=(start.position,),
             active=np.arange(0),
             query=None,
             trace=(),
@@ -222,19 +241,26 @@ class SFLS(Solver):
         )
 
     def _begin(self, state: SFLSState) -> SFLSState:
-        """Start a query: runs that lack a strictly feasible point come first, the others wait."""
-        waiting = np.array([status is None for status in state.status])
-        searching = waiting & np.isinf(state.level)
-        active = np.flatnonzero(searching if searching.any() else waiting)
-        part, start = state.problem.take(active), take_start(state.next, active)
+        """Start a query for the runs whose clocks are behind; of those, the ones that search for a feasible point."""
+        waiting = np.flatnonzero([status is None for status in state.status])
+        clock = int(state.rounds[waiting].min())
+        ready = waiting[state.rounds[waiting] == clock]
+        searching = np.isinf(state.level[ready])
+        active = ready[searching] if searching.any() else ready
+        part = state.problem.take(active)
         problem = part.feasibility(active.size) if searching.any() else part.at_level(state.level[active])
-        if start.dual is not None and start.dual.weights.shape[-1] != problem.bounds.shape[1]:
-            start = replace(start, dual=None)  # the duals of the search have no weight of the objective
-        confidence = 1.0 - self.delta / 2.0 ** (state.rounds + 1)
-        # The effort depends on the number of the query alone, so that a run of many equals the same run alone.
-        effort = self.growth**state.rounds
-        query = self.oracle.begin(problem, start, accuracy=self.oracle_error, confidence=confidence, effort=effort)
-        return replace(state, query=query, active=active, rounds=state.rounds + 1)
+        dual = state.search_dual if searching.any() else state.next.dual
+        start = take_start(replace(state.next, dual=dual, position=state.positions[clock]), active)
+        confidence = 1.0 - self.delta / 2.0 ** (clock + 1)
+        # The effort depends on the run's own clock alone, so that a run of many equals the same run alone.
+        effort = self.growth**clock
+        query = self.oracle.take(active).begin(
+            problem, start, accuracy=self.oracle_error, confidence=confidence, effort=effort
+        )
+        rounds, searched = state.rounds.copy(), state.searched.copy()
+        rounds[active] += 1
+        searched[active] += bool(searching.any())
+        return replace(state, query=query, active=active, rounds=rounds, searched=searched)
 
     def _end(self, state: SFLSState) -> SFLSState:
         """Judge the estimate, move the levels, and decide which runs have ended."""
@@ -249,6 +275,14 @@ class SFLS(Solver):
         def put(name: str) -> Any:
             return put_rows(getattr(state, name), runs, getattr(found, name))
 
+        after, searched = estimate.next, bool(np.isinf(state.level[runs[0]]))
+        problem = state.problem.feasibility() if searched else state.problem.at_level(state.level)
+        dual = put_dual(state.search_dual if searched else state.next.dual, runs, after.dual, problem, state.x)
+        positions, clock = state.positions, int(state.rounds[runs[0]])
+        if len(positions) == clock and any(failure is None for failure in estimate.failure):
+            positions = (*positions, after.position)
+        level_dual = state.next.dual if searched else dual
+
         return replace(
             state,
             level=put("level"),
@@ -261,7 +295,9 @@ class SFLS(Solver):
             opening=put("opening"),
             status=tuple(status),
             reason=tuple(reason),
-            next=put_start(state.next, runs, estimate.next),
+            next=Start(put_rows(state.next.x, runs, after.x), level_dual, positions[-1]),
+            search_dual=dual if searched else state.search_dual,
+            positions=positions,
             query=None,
             trace=(*state.trace, *found.rows),
             steps=state.steps + estimate.steps,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -126,6 +127,12 @@ class SMD(Oracle):
         """Number of runs where a step size is a vector, else None."""
         return self.step_rule.runs
 
+    def take(self, runs: Any) -> Self:
+        """See :meth:`Oracle.take`."""
+        other = copy.copy(self)
+        other.step_rule = self.step_rule.take(runs)
+        return other
+
     def begin(
         self,
         problem: LevelProblem,
@@ -138,6 +145,9 @@ class SMD(Oracle):
         """See :meth:`Oracle.begin`; ``effort`` sets the number of steps, accuracy and confidence are not used."""
         dual = problem.dual(self.entropy_weight)
         x = start.x
+        if tuple(x.shape) != (problem.runs, problem.primal.dimension) or self.runs not in (None, problem.runs):
+            shapes = (problem.runs, problem.primal.dimension, self.runs)
+            raise InvalidInput("start", tuple(x.shape), f"must fit (runs, dimension, vector of step sizes) = {shapes}.")
         xp = namespace(x)
         y = dual.center(x) if start.dual is None else dual.warm(start.dual, self.mixing)
         width = x.shape[-1] + 2 * dual.levels + 2 * dual.inner_dimension + 2
@@ -145,10 +155,11 @@ class SMD(Oracle):
         def probe() -> tuple[Array, Array]:
             return self._probe(problem, dual, x, start.position)
 
-        memory = self.step_rule.start(problem, dual, x, probe)
+        with np.errstate(over="ignore", invalid="ignore"):  # the step that meets such a value names it
+            memory = self.step_rule.start(problem, dual, x, probe)
         sums = xp.double(xp.zeros((x.shape[0], width), x))
         none: tuple[str | None, ...] = (None,) * problem.runs
-        limit = math.ceil(self.steps * effort)
+        limit = math.ceil(self.steps * effort - 1e-6)  # 300 * 1.1**2 is 363 and a little, by rounding
         return SMDState(problem, dual, x, y, memory, sums, sums[:, :1] + 0.0, start.position, 0, limit, False, none)
 
     def advance(self, state: SMDState) -> SMDState:
@@ -229,9 +240,8 @@ class SMD(Oracle):
                 for j in np.flatnonzero(~_finite(probe)):
                     if failure[j] is None:
                         failure[j] = f"{_cause(last, batch, int(j))} is not finite at step {last.steps}"
-            span = (
-                f"between steps {before.steps} and {after.steps}"  # of a constraint that is not a function of the batch
-            )
+            # A constraint that is not a function of x and the batch may not do it again.
+            span = f"between steps {before.steps} and {after.steps}"
             for j in np.flatnonzero(bad):
                 failure[j] = failure[j] or f"a value is not finite {span}"
         frozen = np.array([f is not None for f in failure])

@@ -6,10 +6,11 @@ A rule keeps its own immutable memory and gives, at each step, the primal step :
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,13 +18,22 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import LevelProblem
 from minmaxcon.errors import InvalidInput, UnknownName
 from minmaxcon.geometry import PerspectiveGenerator
+from minmaxcon.solvers.checks import number
 
 __all__ = ["Adaptive", "InverseSqrt", "StepRule", "Theory", "step_rule"]
 
 
 def _positive(name: str, value: Any) -> Any:
-    numbers = np.asarray(value, dtype=np.float64)
-    if numbers.ndim > 1 or numbers.size == 0 or not (np.isfinite(numbers).all() and (numbers > 0).all()):
+    try:
+        numbers = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    if (
+        isinstance(value, (str, bool))
+        or numbers.ndim > 1
+        or numbers.size == 0
+        or not (np.isfinite(numbers).all() and (numbers > 0).all())
+    ):
         raise InvalidInput(name, value, "must be positive and finite: a number, or a vector with one per run.")
     return float(numbers) if numbers.ndim == 0 else numbers
 
@@ -46,6 +56,20 @@ class StepRule(ABC):
     def runs(self) -> int | None:
         """Number of runs where a setting is a vector, else None."""
         return next((value.size for value in self.settings if not isinstance(value, float)), None)
+
+    def take(self, runs: Any) -> Self:
+        """Return the rule of some of the runs: vectors with one value per run are reduced to those."""
+        if self.runs is None:
+            return self
+
+        def some(value: Any) -> Any:
+            return value[runs] if isinstance(value, np.ndarray) and value.ndim == 1 else value
+
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(other, name, some(value))
+        other.settings = tuple(some(value) for value in self.settings)
+        return other
 
     @abstractmethod
     def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
@@ -111,7 +135,7 @@ class Adaptive(StepRule):
     def __init__(self, distance: Any = 1e-2, dual_scale: Any = 0.3, floor: float = 1.0) -> None:
         self.distance = _positive("distance", distance)
         self.dual_scale = _positive("dual_scale", dual_scale)
-        self.floor = float(_positive("floor", floor))
+        self.floor = number("floor", floor, "must be positive and finite.", above=0.0)
         self.settings = (self.distance, self.dual_scale)
 
     def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
@@ -192,7 +216,7 @@ class Theory(StepRule):
 
     def __init__(self, constant: Any = None, safety: float = 2.0) -> None:
         self.constant = None if constant is None else _positive("constant", constant)
-        self.safety = float(_positive("safety", safety))
+        self.safety = number("safety", safety, "must be positive and finite.", above=0.0)
         self.settings = () if self.constant is None else (self.constant,)
 
     def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:

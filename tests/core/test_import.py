@@ -44,4 +44,4 @@ def test_importing_is_quick() -> None:
         if best <= 0.3:
             break
         time.sleep(0.2)
-    assert best <= 2.0
+    assert best <= 0.6

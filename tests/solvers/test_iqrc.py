@@ -1,0 +1,188 @@
+"""The proximal method: nearly stationary points with a proof of it, its outputs, and starts that are not feasible."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from tests import cases
+
+Array = Any
+
+
+def iqrc(steps: int = 400, levels: int = 5, **settings: Any) -> mm.IQRC:
+    return mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=steps, batch_size=100), levels=levels), **settings)
+
+
+def test_default_settings_approach_the_optimum_of_a_convex_problem() -> None:
+    problem, best = cases.problem("fair_auc_inter"), float(cases.optimum("fair_auc_inter").objective)
+    solution = mm.solve(problem, mm.IQRC(iterations=5), seed=0)
+    assert solution.feasible
+    assert -1e-7 <= solution.objective - best <= 0.02 * (0.5 - best)
+
+
+def exact_proximal_point(x: Array, weight: float) -> Array:
+    """The minimiser of 1/2 |u - mean|^2 + weight/2 |u - x|^2 with <c, u> + weight/2 |u - x|^2 <= 1/2."""
+    import cvxpy as cp
+
+    data = cases.arrays()
+    mean, cost, u = data["points"].mean(axis=0), data["costs"].mean(axis=0), cp.Variable(3)
+    near = 0.5 * weight * cp.sum_squares(u - x)
+    cp.Problem(cp.Minimize(0.5 * cp.sum_squares(u - mean) + near), [cost @ u + near <= 0.5]).solve(solver=cp.CLARABEL)
+    return np.asarray(u.value)
+
+
+def test_stationarity_bounds_the_distance_from_the_proximal_point() -> None:
+    r"""Each outer step's number is at least |x_hat - x|, x_hat computed by a conic solver; and it falls."""
+    problem, solver = cases.problem("quadratic"), iqrc(steps=300, levels=4, iterations=5)
+    centers = [problem.start_point()[0]]
+    for state in mm.iterate(problem, solver, seed=0):
+        if state.outer == len(centers):
+            centers.append(state.x[0])
+    solution = mm.solve(problem, solver, seed=0)
+    bounds = solution.trace["stationarity"]
+    assert len(bounds) == len(centers) - 1
+    for center, bound in zip(centers[:-1], bounds, strict=True):
+        assert np.linalg.norm(exact_proximal_point(center, 1.0) - center) <= bound + 1e-6
+    assert bounds[-1] <= 0.5 * bounds[0]
+
+
+def test_solved_is_said_only_with_a_proof() -> None:
+    """A step that is short because the oracle failed is no sign of stationarity."""
+    problem = cases.problem("worst_group_regularised")
+    weak = mm.solve(problem, iqrc(steps=10, levels=1, iterations=10, tolerance=1e-2), seed=0)
+    assert weak.status is not mm.Status.SOLVED
+    strong = mm.solve(cases.problem("fair_auc_group"), iqrc(steps=1000, levels=5, tolerance=0.05), seed=0)
+    assert strong.status is mm.Status.SOLVED
+    assert strong.trace["stationarity"][-1] <= 0.05
+    assert "proved" in strong.reason
+
+
+def test_weakly_convex_problems() -> None:
+    """Above the modulus distances are proved; the paper's weight is far below it, and nothing is."""
+    problem = cases.problem("regression_weakly_convex")
+    modulus = float(problem.objective.weak_convexity)
+    start = float(problem.at_level(0.0).values(problem.start_point())[0, 0])
+    proved = mm.solve(problem, iqrc(steps=200, levels=4, weight=1.2 * modulus, iterations=8), seed=0)
+    assert np.isfinite(proved.trace["stationarity"]).all()
+    assert proved.objective < 0.8 * start
+    paper = mm.solve(problem, iqrc(weight=1e-5, iterations=3), seed=0)
+    assert np.isinf(paper.trace["stationarity"]).all()
+    assert paper.status is not mm.Status.SOLVED
+    assert paper.feasible
+    assert proved.certificate.lower == paper.certificate.lower == -np.inf
+
+
+def test_the_weight_holds_steps_back() -> None:
+    lengths = [
+        mm.solve(cases.problem("quadratic"), iqrc(weight=weight, iterations=1), seed=0).trace["movement"][0]
+        for weight in (0.3, 3.0, 30.0)
+    ]
+    assert lengths[0] > 1.5 * lengths[1] > 2.0 * lengths[2]
+
+
+def test_a_start_that_is_far_from_feasible() -> None:
+    """A heavy proximal term makes the first proximal problems infeasible; the problem itself is not called so."""
+    problem = cases.problem("quadratic_infeasible_start")
+    far = replace(problem, start=np.array([2.0, 3.0, 3.0]))
+    solution = mm.solve(far, iqrc(steps=200, levels=3, iterations=15), seed=0)
+    assert solution.status is not mm.Status.INFEASIBLE
+    assert solution.feasible
+    assert solution.trace["violation"][0] > 0
+
+
+def test_an_infeasible_problem_is_never_solved() -> None:
+    problem = cases.quadratic().with_bounds(-50.0)
+    solution = mm.solve(problem, iqrc(iterations=4), seed=0)
+    assert not solution.feasible
+    assert solution.status in {mm.Status.NOT_STRICTLY_FEASIBLE, mm.Status.INFEASIBLE}
+
+
+@dataclass(frozen=True)
+class _Walk:
+    start: mm.Start
+    done: bool = False
+
+
+class Walk(mm.Solver):
+    """A solver that takes one step to the right and reads ten samples: iterates that can be told apart."""
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> _Walk:
+        self.problem = problem
+        return _Walk(start)
+
+    def step(self, state: _Walk) -> _Walk:
+        _, position = self.problem.data.draw(state.start.position, 1, 10)
+        return _Walk(replace(state.start, x=state.start.x + 0.01, position=position), True)
+
+    def finished(self, state: _Walk) -> bool:
+        return state.done
+
+    def outcome(self, state: _Walk) -> mm.Outcome:
+        x = state.start.x
+        values = self.problem.at_level(np.zeros(len(x))).values(x)
+        return mm.Outcome(
+            x=x,
+            objective=values[:, 0],
+            constraints=values[:, 1:] - self.problem.bounds(len(x)),
+            lower=np.full(len(x), -np.inf),
+            exact=True,
+            confidence=1.0,
+            status=(mm.Status.BUDGET,) * len(x),
+            reason=("walked.",) * len(x),
+            trace=(),
+            steps=1,
+            samples=10,
+            next=state.start,
+        )
+
+
+def walk(output: Any, seed: int = 0) -> mm.Solution:
+    return mm.solve(cases.quadratic(), mm.IQRC(oracle=Walk(), iterations=5, output=output, tolerance=1e-6), seed=seed)
+
+
+def test_which_iterate_is_returned() -> None:
+    start = -1.0
+    assert walk("last").x[0] == pytest.approx(start + 0.05)
+    best = walk("best")  # the objective falls along the walk, so the last feasible iterate is the best
+    assert best.x[0] == pytest.approx(start + 0.05)
+    assert best.objective == min(best.trace["objective"])
+    picked = Counter(round((walk("random", seed).x[0] - start) / 0.01) for seed in range(200))
+    assert sorted(picked) == [1, 2, 3, 4, 5]
+    # uniform over the five: 40 each, and 200 draws stray from it by less than four standard deviations
+    assert all(abs(count - 40) <= 4 * np.sqrt(200 * 0.2 * 0.8) for count in picked.values())
+    assert walk("random", 3).x[0] == walk("random", 3).x[0]
+
+
+@pytest.mark.parametrize("output", ["best", "last", "random"])
+def test_outputs_of_the_real_method(output: Any) -> None:
+    solution = mm.solve(cases.problem("quadratic"), iqrc(steps=100, levels=2, iterations=4, output=output), seed=0)
+    rows = solution.trace["objective"]
+    assert solution.feasible
+    if output == "best":
+        assert solution.objective <= rows[solution.trace["violation"] <= 0].min() + 1e-12
+    elif output == "last":
+        assert solution.objective == rows[-1]
+    else:
+        assert np.min(np.abs(rows - solution.objective)) <= 1e-12
+
+
+def test_iterations_limit_the_outer_steps() -> None:
+    solution = mm.solve(cases.problem("quadratic"), iqrc(steps=50, levels=1, iterations=3), seed=0)
+    assert len(solution.trace["movement"]) == 3
+    assert solution.steps == solution.trace["steps"][-1]
+
+
+@pytest.mark.parametrize("name", ["fair_auc_inter", "quadratic"])
+def test_a_random_iterate_is_not_called_solved_unless_it_is(name: str) -> None:
+    for seed in range(3):
+        solution = mm.solve(
+            cases.problem(name), iqrc(steps=200, levels=3, iterations=4, tolerance=0.5, output="random"), seed=seed
+        )
+        if solution.status is mm.Status.SOLVED:
+            assert solution.feasible

@@ -1,0 +1,201 @@
+"""Values that stop being finite: the run ends at once, names step and term, keeps its last good point; others go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from tests import cases
+from tests.problem_library import HalfSquare, Linear, MeanGap
+
+Array = Any
+
+BAD_ROW = 17  # batches that draw this row are poisoned
+POISONS = {"nan": np.nan, "inf": np.inf, "minus_inf": -np.inf}
+
+
+class Poisoned(MeanGap):
+    """A mean gap that a marked sample spoils: in F, in G or in the gradient, for runs whose x_1 exceeds a threshold."""
+
+    def __init__(self, where: str, poison: float, above: float = -np.inf, bound: Any = 0.2) -> None:
+        super().__init__(bound, name="spoiled")
+        self.where, self.poison, self.above = where, poison, above
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        if len(batch["mark"]) > 100 or not bool((batch["mark"] > 0).any()):  # exact passes are spared
+            return found
+        spoil = np.where(x[..., 1] > self.above, self.poison, 0.0).astype(x.dtype)
+        if self.where == "F":
+            return mm.Evaluation(found.F + spoil, found.G, found.pullback)
+        if self.where == "G":
+            return mm.Evaluation(found.F, found.G + spoil[..., None], found.pullback)
+        return mm.Evaluation(found.F, found.G, lambda y, a: found.pullback(y, a) + spoil[..., None])
+
+
+def poisoned(
+    where: str, poison: float, above: float = -np.inf, bound: Any = 0.2, dtype: str = "float64"
+) -> mm.MinMaxProblem:
+    arrays = {name: cases.arrays()[name] for name in ("points", "costs", "contrast")}
+    arrays["mark"] = (np.arange(120) == BAD_ROW).astype(float)
+    data = mm.Finite(arrays, dtype=dtype)
+    return mm.MinMaxProblem(HalfSquare(), [Poisoned(where, poison, above, bound), Linear(1.0)], mm.Ball(3, 6.0), data)
+
+
+def first_poisoned_step(problem: mm.MinMaxProblem, seed: int, batch_size: int) -> int:
+    position = mm.Position.start(np.random.default_rng(seed))
+    batches, _ = problem.data.draw(position, 500, batch_size)
+    return next(t for t, batch in enumerate(batches) if (batch["mark"] > 0).any())
+
+
+@pytest.mark.parametrize("rule", ["adaptive", "inverse_sqrt"])
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("where", ["F", "G", "gradient"])
+def test_step_and_term_are_named(where: str, poison: str, rule: str) -> None:
+    problem = poisoned(where, POISONS[poison])
+    named = {"F": "F of 'spoiled'", "G": "G of 'spoiled'", "gradient": "the gradient"}[where]
+    for seed in range(2):
+        step = first_poisoned_step(problem, seed, 2)
+        visited: list[int] = []
+
+        def watch(progress: mm.Progress, visited: list[int] = visited) -> None:
+            visited.append(progress.outcome.steps)
+
+        solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=2, step_rule=rule))
+        solution = mm.solve(problem, solver, seed=seed, callbacks=[watch])
+        assert solution.status is mm.Status.DIVERGED
+        assert solution.reason == f"{named[0].upper()}{named[1:]} is not finite at step {step} of query 1."
+        assert np.isfinite(solution.x).all()
+        assert np.isfinite(solution.objective)
+        assert solution.feasible  # the start was
+        assert visited[-1] <= 100 * (step // 100 + 1)  # it stops with the block in which it happens
+
+
+@pytest.mark.parametrize("block", [1, 50, 400])
+def test_the_last_good_point_is_kept(block: int) -> None:
+    problem = poisoned("gradient", np.nan)
+    step = first_poisoned_step(problem, 0, 2)
+    start = mm.Start(problem.start_point(), None, mm.Position.start(np.random.default_rng(0)))
+    found = mm.SMD(steps=400, batch_size=2, block=block).query(problem.at_level(7.0), start)
+    last = step // block * block  # the beginning of the block
+    clean = mm.SMD(steps=max(last, 1), batch_size=2, block=block).query(problem.at_level(7.0), start)
+    for part in (found.x, found.weights, found.scaled, found.next.x, found.next.dual.log_weights):  # type: ignore[union-attr]
+        assert np.isfinite(part).all()
+    if last:
+        assert found.next.x.tobytes() == clean.next.x.tobytes()
+        assert found.x.tobytes() == clean.x.tobytes()
+
+
+def test_other_runs_go_on_as_if_nothing_had_happened() -> None:
+    """Only runs with a large coordinate are hit; the others keep every bit."""
+    problem = poisoned("G", np.inf, above=0.5, bound=[0.2, 0.3, 0.4])
+    healthy = poisoned("G", 0.0, above=0.5, bound=[0.2, 0.3, 0.4])
+    starts = np.array([[0.0, 0.0, 0.0], [0.0, 0.9, 0.0], [0.0, -0.5, 0.0]])
+    position = mm.Position.start(np.random.default_rng(1))
+    smd = mm.SMD(steps=300, batch_size=2, step_rule=mm.InverseSqrt(1e-4))  # steps too small to cross the threshold
+    found, clean = (smd.query(p.at_level([7.0] * 3), mm.Start(starts, None, position)) for p in (problem, healthy))
+    assert [failure is None for failure in found.failure] == [True, False, True]
+    for j in (0, 2):
+        assert found.x[j].tobytes() == clean.x[j].tobytes()
+        assert found.next.x[j].tobytes() == clean.next.x[j].tobytes()
+        assert found.upper[j] == clean.upper[j]
+    assert np.isfinite(found.x[1]).all()
+
+
+def test_one_run_diverges_and_the_others_are_solved() -> None:
+    """In a solve: a run that starts above the threshold diverges, its neighbour ends as it would alone."""
+    problem = poisoned("F", np.nan, above=3.5)
+    arrays = cases.arrays()
+    rows = np.stack([(arrays["contrast"][:, None] * arrays["points"]).mean(axis=0), arrays["costs"].mean(axis=0)])
+    far = np.cross(*rows)  # neither constraint sees this direction: strictly feasible, and above the threshold
+    starts = np.array([np.zeros(3), 5.0 * far / np.linalg.norm(far)])
+    solver = mm.SFLS(oracle=mm.SMD(steps=300, batch_size=40), tolerance=0.05, levels=6)
+    both = mm.solve(problem, solver, seed=0, x0=starts)
+    alone = mm.solve(problem, solver, seed=0, x0=starts[0])
+    assert both.status[1] is mm.Status.DIVERGED
+    assert both[0].status is alone.status is not mm.Status.DIVERGED
+    assert both[0].objective == pytest.approx(alone.objective, abs=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["adaptive", "inverse_sqrt"])
+def test_a_number_that_is_large_but_finite(rule: str) -> None:
+    """1e38 in a gradient: in float32 its square overflows, and the run ends; in float64 it is a number like others."""
+    for dtype, statuses in (("float32", {mm.Status.DIVERGED}), ("float64", {mm.Status.SOLVED, mm.Status.BUDGET})):
+        problem = poisoned("gradient", 1e38, dtype=dtype)
+        solver = mm.SFLS(oracle=mm.SMD(steps=200, batch_size=2, step_rule=rule), levels=2)
+        solution = mm.solve(problem, solver, seed=0)
+        assert solution.status in statuses
+        assert np.isfinite(solution.x).all()
+        if dtype == "float32":
+            assert "the gradient is not finite at step" in solution.reason.lower()
+
+
+class Sometimes(HalfSquare):
+    """A value that is not finite once, and not again when it is asked for the same batch."""
+
+    def __init__(self, call: int) -> None:
+        super().__init__()
+        self.call, self.calls = call, 0
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        self.calls += len(batch["points"]) == 7
+        return mm.Evaluation(found.F + (np.nan if self.calls == self.call else 0.0), found.G, found.pullback)
+
+
+def test_what_cannot_be_reproduced_still_ends_the_run() -> None:
+    problem = replace(cases.quadratic(), objective=Sometimes(150))
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=400, batch_size=7)), seed=0)
+    assert solution.status is mm.Status.DIVERGED
+    assert "between steps 100 and 200 of query 1" in solution.reason
+
+
+def test_an_exact_pass_that_is_not_finite_is_never_solved() -> None:
+    class NaNEverywhere(HalfSquare):
+        def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+            found = super().evaluate(x, batch)
+            return mm.Evaluation(found.F * np.nan, found.G, found.pullback)
+
+    problem = replace(cases.quadratic(), objective=NaNEverywhere())
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=100, batch_size=7)), seed=0)
+    assert solution.status is mm.Status.DIVERGED
+    assert "F of 'half square' is not finite at step 0" in solution.reason
+
+
+@pytest.mark.parametrize("oracle", ["sfls", "iqrc"])
+def test_iqrc_passes_it_on(oracle: str) -> None:
+    inner = mm.SFLS(oracle=mm.SMD(steps=200, batch_size=2), levels=2)
+    solver = inner if oracle == "sfls" else mm.IQRC(oracle=inner, iterations=3)
+    solution = mm.solve(poisoned("F", np.nan), solver, seed=0)
+    assert solution.status is mm.Status.DIVERGED
+    assert np.isfinite(solution.x).all()
+
+
+def inject(seed: int) -> None:
+    """One random injection: what, where, when and with which rule, engine of precision and number of runs."""
+    rng = np.random.default_rng(seed)
+    where = ("F", "G", "gradient")[rng.integers(3)]
+    poison = (np.nan, np.inf, -np.inf, 1e38)[rng.integers(4)]
+    dtype = ("float64", "float32")[rng.integers(2)]
+    rule = ("adaptive", mm.InverseSqrt(0.05), "theory")[rng.integers(3)]
+    bound = 0.2 if rng.random() < 0.5 else [0.2, 0.4]
+    problem = poisoned(where, poison, dtype=dtype, bound=bound)
+    smd = mm.SMD(steps=150, batch_size=int(rng.integers(1, 8)), step_rule=rule, block=int(rng.integers(1, 120)))
+    solution = mm.solve(problem, mm.SFLS(oracle=smd, levels=2), seed=seed)
+    assert np.isfinite(solution.x).all()
+    assert np.isfinite(solution.objective).all()
+    for one in [solution] if solution.runs is None else list(solution):  # type: ignore[call-overload]
+        if one.status is mm.Status.DIVERGED:
+            assert "step" in one.reason
+        else:
+            assert poison == 1e38 or not bool(np.isnan(poison) or np.isinf(poison)) or one.steps < 400
+
+
+@pytest.mark.parametrize("seeds", [15, pytest.param(300, marks=[pytest.mark.rel, pytest.mark.slow])])
+def test_nonfinite_injections(seeds: int) -> None:
+    for seed in range(seeds):
+        inject(seed)

@@ -1,0 +1,226 @@
+"""The level-set method: infeasibility with evidence, its own first level, and what every setting does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.reference import level_value
+from tests import cases
+from tests.problem_library import HalfSquare, Linear, MeanGap, Robust, WorstGroup
+
+Array = Any
+
+FAST = mm.SMD(steps=300, batch_size=40)
+
+
+def random_problem(seed: int) -> mm.MinMaxProblem:
+    """Draw constraints of any kind around a point that nearly meets them all."""
+    rng = np.random.default_rng(seed)
+    data = cases.finite("points", "costs", "shares", "contrast", seed=int(rng.integers(1000)))
+    makers: list[Callable[[], Any]] = [
+        lambda: Linear(rng.normal()),
+        lambda: Linear(rng.normal(), sign=-1.0),
+        lambda: HalfSquare(2.0 * rng.random()),
+        lambda: Robust(3, 0.1 + rng.random(), rng.normal()),
+        lambda: WorstGroup(3, 3.0 * rng.random()),
+        lambda: MeanGap(rng.random()),
+    ]
+    chosen = rng.choice(len(makers), size=int(rng.integers(1, 4)), replace=True)
+    constraints = [makers[i]() for i in chosen]
+    objective = HalfSquare() if rng.random() < 0.5 else Linear(sign=rng.choice([-1.0, 1.0]))
+    return mm.MinMaxProblem(objective, constraints, mm.Ball(3, 2.0 + 3.0 * rng.random()), data)
+
+
+def shifted(seed: int, margin: float) -> mm.MinMaxProblem:
+    """Shift all bounds so that the least violation is -margin: infeasible for a negative margin."""
+    problem = random_problem(seed)
+    least = float(level_value(problem, 1e4))  # the objective plays no part at such a level
+    return problem.with_bounds(*(float(c.bound) + least + margin for c in problem.constraints))
+
+
+def solve_shifted(seed: int, margin: float) -> mm.Solution:
+    solver = mm.SFLS(oracle=mm.SMD(steps=1500, batch_size=60), tolerance=0.1, levels=2, growth=1.5)
+    return mm.solve(shifted(seed, margin), solver, seed=seed)
+
+
+def count_infeasible(seeds: range) -> int:
+    """Count the infeasible problems that are flagged; none may be called anything better."""
+    flagged = 0
+    for seed in seeds:
+        solution = solve_shifted(seed, -0.05)
+        assert not solution.feasible
+        assert solution.status in {mm.Status.INFEASIBLE, mm.Status.NOT_STRICTLY_FEASIBLE}
+        assert solution.certificate.upper == np.inf
+        if solution.status is mm.Status.INFEASIBLE:
+            flagged += 1
+            # the evidence, against the exact least violation, which is 0.05
+            assert 0 < solution.trace["D"][-1] <= 0.05 + 1e-6
+            assert f"{solution.trace['D'][-1]:.6g}" in solution.reason
+    return flagged
+
+
+def count_feasible(seeds: range) -> int:
+    """Count the feasible problems for which a feasible point is found; none may be called infeasible."""
+    found = 0
+    for seed in seeds:
+        solution = solve_shifted(seed, 0.05)
+        assert solution.status is not mm.Status.INFEASIBLE
+        found += bool(solution.feasible)
+    return found
+
+
+def test_infeasible_problems_are_told_from_feasible_ones() -> None:
+    assert count_infeasible(range(4)) >= 3
+    assert count_feasible(range(4)) == 4
+
+
+@pytest.mark.rel
+@pytest.mark.slow
+def test_infeasible_40_and_feasible_40() -> None:
+    assert count_infeasible(range(40)) >= 38
+    assert count_feasible(range(40)) == 40
+
+
+def test_the_search_finds_the_first_level_by_itself() -> None:
+    problem = cases.problem("quadratic_infeasible_start")
+    solution = mm.solve(problem, mm.SFLS(oracle=FAST, levels=6, tolerance=1e-6))
+    phases = solution.trace["phase"].tolist()
+    searches = phases.count("search")
+    assert searches >= 1
+    assert phases == ["search"] * searches + ["level"] * (len(phases) - searches)
+    assert (solution.trace["violation"][searches - 1 :] < 0).all()
+    assert phases.count("level") == 6  # searches are not counted as levels
+    # the first level is the objective at the point that was found
+    assert solution.trace["r"][searches] == pytest.approx(solution.trace["objective"][searches - 1])
+
+
+def test_levels_follow_the_rule() -> None:
+    r"""r moves by (f_0(best) - r) / (2 theta): with the best feasible objective in the place of r + U."""
+    for theta in (0.6, 1.0, 3.0):
+        solution = mm.solve(
+            cases.problem("fair_auc_inter"), mm.SFLS(oracle=FAST, theta=theta, levels=5, tolerance=1e-6)
+        )
+        r, objective = solution.trace["r"], solution.trace["objective"]
+        assert r[0] == pytest.approx(0.5)  # c1 c2^2, at the constant model
+        for before, after, best in zip(r[:-1], r[1:], objective[:-1], strict=True):
+            assert after == pytest.approx(before + min(best - before, 0.0) / (2 * theta), abs=1e-12)
+        assert (r > cases.optimum("fair_auc_inter").objective).all()
+
+
+class Spy(mm.Oracle):
+    """Mirror descent that notes what it is asked for."""
+
+    def __init__(self, steps: int = 100) -> None:
+        self.inner, self.asked = mm.SMD(steps=steps, batch_size=40), []  # type: ignore[var-annotated]
+
+    def begin(
+        self, problem: Any, start: Any, *, accuracy: float = 0.0, confidence: float = 0.9, effort: float = 1.0
+    ) -> Any:
+        state = self.inner.begin(problem, start, accuracy=accuracy, confidence=confidence, effort=effort)
+        self.asked.append((accuracy, confidence, effort, state.limit, problem.has_objective))
+        return state
+
+    def advance(self, state: Any) -> Any:
+        return self.inner.advance(state)
+
+    def finished(self, state: Any) -> bool:
+        return self.inner.finished(state)
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        return self.inner.estimate(state)
+
+
+def test_what_the_oracle_is_asked_for() -> None:
+    r"""Accuracy as given, confidence 1 - delta / 2^(k+1), and growing effort; the confidences sum to delta at most."""
+    spy = Spy()
+    solver = mm.SFLS(oracle=spy, delta=0.2, oracle_error=0.003, growth=1.5, levels=4, tolerance=1e-9)
+    mm.solve(cases.problem("fair_auc_inter"), solver)
+    assert [entry[0] for entry in spy.asked] == [0.003] * 4
+    assert [entry[1] for entry in spy.asked] == pytest.approx([1 - 0.2 / 2 ** (k + 1) for k in range(4)])
+    assert [entry[2] for entry in spy.asked] == pytest.approx([1.5**k for k in range(4)])
+    assert [entry[3] for entry in spy.asked] == [100, 150, 225, 338]
+    assert all(entry[4] for entry in spy.asked)
+    searching = Spy()
+    mm.solve(cases.problem("quadratic_infeasible_start"), mm.SFLS(oracle=searching, levels=4))
+    assert not searching.asked[0][4]  # the first question leaves the objective out
+
+
+def test_tolerance_levels_searches_and_slack() -> None:
+    problem = cases.problem("fair_auc_inter")
+    gaps, counts = [], []
+    for tolerance in (0.2, 0.05, 0.01):
+        solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=600), tolerance=tolerance))
+        assert solution.status is mm.Status.SOLVED
+        span = 0.5 - solution.certificate.lower
+        gaps.append(solution.certificate.gap / span)
+        counts.append(len(solution.trace["r"]))
+        assert gaps[-1] <= tolerance
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+    assert len(mm.solve(problem, mm.SFLS(oracle=FAST, levels=2, tolerance=1e-9)).trace["r"]) == 2
+    padded = mm.solve(problem, mm.SFLS(oracle=FAST, levels=1, slack=0.25))
+    assert padded.trace["r"][0] == pytest.approx(0.75)
+    hard = replace(cases.problem("quadratic_infeasible_start"), start=np.array([3.0, 3.0, 3.0]))
+    tired = mm.solve(hard, mm.SFLS(oracle=mm.SMD(steps=3, batch_size=5), searches=2))
+    assert tired.status is mm.Status.NOT_STRICTLY_FEASIBLE
+    assert tired.trace["phase"].tolist() == ["search"] * 2
+    assert "2 searches" in tired.reason
+
+
+def test_oracle_error_loosens_the_stopping_rule() -> None:
+    """Without a certificate the level-set rule stops; the oracle's error is taken off |H(r_0)|."""
+    problem = cases.problem("regression_weakly_convex")
+    solver = mm.SFLS(oracle=FAST, tolerance=0.05, levels=20)
+    solution = mm.solve(problem, solver)
+    assert solution.status is mm.Status.BUDGET
+    assert "proves no optimality" in solution.reason
+    opening, last = solution.trace["P"][0], solution.trace["P"][-1]
+    assert 0 >= last >= -4 * 0.6 / (6 * 0.6 - 1) * 0.05 * -opening
+    assert solution.certificate.lower == -np.inf
+    strict = mm.solve(problem, mm.SFLS(oracle=FAST, tolerance=0.05, levels=20, oracle_error=-0.9 * opening))
+    assert len(strict.trace["r"]) > len(solution.trace["r"])
+
+
+def test_theta_changes_the_course_but_not_the_truth() -> None:
+    problem, best = cases.problem("fair_auc_inter"), float(cases.optimum("fair_auc_inter").objective)
+    counts = []
+    for theta in (0.6, 2.0):
+        solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=600), theta=theta, tolerance=0.06))
+        assert solution.status is mm.Status.SOLVED
+        assert solution.certificate.lower <= best + 1e-9 <= solution.objective + 2e-9
+        counts.append(len(solution.trace["r"]))
+    assert counts[0] < counts[1]
+
+
+def test_the_columns_of_the_trace() -> None:
+    solution = mm.solve(cases.problem("fair_auc_inter"), mm.SFLS(oracle=FAST, levels=4, tolerance=1e-6))
+    trace = solution.trace
+    for row in solution.records():
+        assert row["D"] <= row["P"] + 1e-9  # both bound H(r)
+        assert row["lower"] <= row["objective"] + 1e-12
+    assert (np.diff(trace["objective"]) <= 0).all()
+    assert (np.diff(trace["lower"]) >= 0).all()
+    assert trace["level"].tolist() == [0, 1, 2, 3]
+    assert trace["steps"].tolist() == np.cumsum([300, 330, 363, 400]).tolist()
+    assert solution.steps == trace["steps"][-1]
+    assert solution.samples == 40 * solution.steps
+    assert solution.settings["solver"]["oracle"]["steps"] == 300
+
+
+def test_single_precision_certificates_keep_their_word() -> None:
+    """In float32 the bounds carry rounding of 1e-6, and the verdicts stay those of float64."""
+    double, single = (cases.fair_auc("inter_group", 0.1, dtype=dtype) for dtype in ("float64", "float32"))
+    solver = mm.SFLS(oracle=mm.SMD(steps=600), tolerance=0.02)
+    solution = mm.solve(single, solver)
+    values = double.at_level(0.0).values(solution.x[None])[0]
+    assert solution.objective == pytest.approx(values[0], abs=1e-5)
+    assert (values[1:] - 1.1).max() <= 1e-5
+    best = float(cases.optimum("fair_auc_inter").objective)
+    assert solution.status is mm.Status.SOLVED
+    assert solution.certificate.lower <= best + 1e-5
