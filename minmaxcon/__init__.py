@@ -16,16 +16,19 @@ from minmaxcon.core import (
     Evaluation,
     LevelProblem,
     MinMaxProblem,
+    Observation,
     Oracle,
     Outcome,
     Position,
     Proximal,
+    RefreshedProblem,
     Solution,
     Solver,
     Source,
     Start,
     Status,
     StochasticMinMaxConstraint,
+    TrueMeasure,
 )
 from minmaxcon.data import Finite, Preparation, Stream
 from minmaxcon.errors import (
@@ -52,7 +55,7 @@ from minmaxcon.geometry import (
     product,
 )
 from minmaxcon.models import MLP, Linear, Model, TorchModule, mlp
-from minmaxcon.registry import ProblemPlugin, load_problem, plugin, plugin_names
+from minmaxcon.registry import Panel, ProblemPlugin, Study, load_problem, plugin, plugin_names
 from minmaxcon.solvers import (
     IQRC,
     SFLS,
@@ -61,6 +64,7 @@ from minmaxcon.solvers import (
     InverseSqrt,
     Progress,
     StepRule,
+    SuccessiveApproximation,
     Theory,
     iterate,
     progress_bar,
@@ -95,14 +99,17 @@ __all__ = [
     "MinMaxProblem",
     "MissingDependency",
     "Model",
+    "Observation",
     "Oracle",
     "Outcome",
+    "Panel",
     "PerspectiveGenerator",
     "Position",
     "Preparation",
     "ProblemPlugin",
     "Progress",
     "Proximal",
+    "RefreshedProblem",
     "Simplex",
     "SimplexBlock",
     "Solution",
@@ -113,8 +120,11 @@ __all__ = [
     "StepRule",
     "StochasticMinMaxConstraint",
     "Stream",
+    "Study",
+    "SuccessiveApproximation",
     "Theory",
     "TorchModule",
+    "TrueMeasure",
     "UnknownName",
     "Unsupported",
     "entropy_weight_bound",

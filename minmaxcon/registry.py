@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -12,9 +13,77 @@ from typing import Any
 from minmaxcon.core import MinMaxProblem
 from minmaxcon.errors import InvalidInput, MinMaxConError, UnknownName, Unsupported
 
-__all__ = ["ENTRY_POINT_GROUP", "ProblemPlugin", "load_problem", "plugin", "plugin_names"]
+__all__ = ["ENTRY_POINT_GROUP", "Panel", "ProblemPlugin", "Study", "load_problem", "plugin", "plugin_names"]
 
 ENTRY_POINT_GROUP = "minmaxcon.problems"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Panel:
+    """One panel of a figure of fronts: all that methods have in common when they are compared."""
+
+    data: str
+    metric: str
+    model: str
+
+
+class Study(ABC):
+    """Experiments that compare methods by their fronts, what ``minmaxcon pareto`` and ``minmaxcon reproduce`` run.
+
+    It must pickle, since configurations run in several processes, and :meth:`run` must depend on its arguments alone.
+
+    Attributes
+    ----------
+    seeds, quick_seeds : int
+        Number of seeds, 0 to n - 1, by default and with ``--quick``.
+    """
+
+    seeds: int = 5
+    quick_seeds: int = 2
+
+    @abstractmethod
+    def panels(
+        self,
+        data: Sequence[str] | None = None,
+        metric: Sequence[str] | None = None,
+        model: Sequence[str] | None = None,
+    ) -> Sequence[Panel]:
+        """Return the panels with these names; None takes all of the study.
+
+        Raises
+        ------
+        UnknownName
+            If a name is unknown.
+        """
+
+    @abstractmethod
+    def methods(self, panel: Panel) -> Sequence[str]:
+        """Return the methods that apply to a panel, in the order in which they are shown."""
+
+    def excluded(self, panel: Panel) -> Mapping[str, str]:
+        """Return the methods that do not apply to a panel, each with the reason."""
+        return {}
+
+    @abstractmethod
+    def run(
+        self, panel: Panel, method: str, seed: int, *, data_dir: Any = None, quick: bool = False
+    ) -> Mapping[str, Any]:
+        """Run one configuration.
+
+        Returns
+        -------
+        mapping
+            What JSON can hold: ``status``; ``points``, a list of mappings with ``kind`` (``"selected"``: the best model
+            whose gap on the validation part is at most ``asked``; ``"target"``: the model that was asked for that gap),
+            ``asked`` and, for each part ``train, validation, test``, ``auc``, ``gap`` and for the test part
+            ``gap_interval``; optionally ``unconstrained``, the same parts of the unconstrained model, ``seconds`` and
+            ``reason``. The configuration's names (``data, metric, model, method, seed, quick``) are added. A method
+            called ``"unconstrained"`` is drawn as a point.
+        """
+
+    def labels(self) -> Mapping[str, str]:
+        """Return what figures and tables call data sets, metrics, models and methods; other names stand as they are."""
+        return {}
 
 
 class ProblemPlugin(ABC):
@@ -111,6 +180,16 @@ class ProblemPlugin(ABC):
             If the plug-in has nothing to download.
         """
         raise Unsupported(f"problem {self.name!r} has no data to download.")
+
+    def study(self) -> Study:
+        """Return the experiments that compare methods on this problem.
+
+        Raises
+        ------
+        Unsupported
+            If the plug-in has none.
+        """
+        raise Unsupported(f"problem {self.name!r} has no study of fronts; 'minmaxcon solve' solves it.")
 
     def options(self) -> tuple[str, ...]:
         """Names of the keyword arguments of :meth:`load`."""

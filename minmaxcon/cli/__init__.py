@@ -1,4 +1,4 @@
-"""The command line: ``minmaxcon demo | problems | data | solve | predict | bench``."""
+"""The command line: ``minmaxcon demo | problems | data | solve | predict | pareto | reproduce | bench``."""
 
 from minmaxcon.cli.main import main
 

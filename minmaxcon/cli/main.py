@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
 
 import minmaxcon as mm
-from minmaxcon.cli import bench, demo, listing, predict, solve
+from minmaxcon.cli import bench, demo, listing, pareto, predict, solve
 from minmaxcon.cli.options import explain, one_line
 
 __all__ = ["app", "main"]
@@ -36,6 +36,8 @@ app.command(listing.problems)
 app.command(listing.data_app)
 app.command(solve.solve)
 app.command(predict.predict)
+app.command(pareto.pareto)
+app.command(pareto.reproduce)
 app.command(bench.app)
 
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from minmaxcon.errors import InvalidInput, MinMaxConError
 
-__all__ = ["Flag", "Whole", "explain", "kappas_of", "one_line"]
+__all__ = ["Flag", "Whole", "explain", "numbers_of", "one_line"]
 
 _ARGUMENTS = {
     "data",
@@ -22,6 +22,9 @@ _ARGUMENTS = {
     "standardize",
     "metric",
     "kappa",
+    "max_gap",
+    "objective",
+    "model",
     "solver",
     "steps",
     "batch_size",
@@ -31,6 +34,9 @@ _ARGUMENTS = {
     "overwrite",
     "run",
     "runs",
+    "seeds",
+    "jobs",
+    "methods",
     "seconds",
 }
 
@@ -51,13 +57,15 @@ Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
 """A switch that is off unless it is given."""
 
 
-def kappas_of(text: str | None) -> float | list[float] | None:
+def numbers_of(option: str, text: str | None) -> float | list[float] | None:
     """Return the number or, where the text has commas, the list of numbers that it stands for.
 
     Parameters
     ----------
+    option : str
+        The option's name in Python, for the message.
     text : str or None
-        What followed ``--kappa``.
+        What followed it.
 
     Raises
     ------
@@ -72,7 +80,7 @@ def kappas_of(text: str | None) -> float | list[float] | None:
             numbers.append(float(part))
         except ValueError:
             raise InvalidInput(
-                "kappa", text, f"{part.strip()!r} is no number; give one, or several separated by commas."
+                option, text, f"{part.strip()!r} is no number; give one, or several separated by commas."
             ) from None
     return numbers if len(numbers) > 1 else numbers[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +58,7 @@ def predict(
     output = Output(json=json, quiet=quiet)
     path = _model_file(folder, run)
     if out is not None:
+        _check_inputs(out, data, path)
         check_file(out, overwrite=overwrite)
     with output.guarded():
         arrays, description = read_model(path)
@@ -70,6 +72,16 @@ def predict(
     if json or out is None:
         output.result(_text(".json" if json else "", path, data, scores))
     return 0
+
+
+def _check_inputs(out: Path, *inputs: str | Path) -> None:
+    """Refuse to write the scores over what they are made from."""
+    for file in inputs:
+        same = False
+        with suppress(OSError, ValueError):  # what is no path is named by those who read it
+            same = out.samefile(file)
+        if same:
+            raise mm.InvalidInput("out", str(out), "is what the scores are made from; name another file.")
 
 
 def _model_file(folder: Path, run: int | None) -> Path:

@@ -41,9 +41,7 @@ def certificate_text(record: RunRecord) -> str:
         text = f"{found.lower:.6g} <= f* <= {found.upper:.6g}, gap {found.gap:.3g}"
     else:
         text = f"{lower}, {upper}"
-    known = found.lower is not None or found.upper is not None
-    sure = "" if found.confidence >= 1 else f" {found.confidence:g}"
-    return f"{text}, {found.kind}{sure}" if known else text
+    return f"{text}, {found.kind}" if found.kind != "none" else text
 
 
 def interval_text(part: Mapping[str, Any], name: str) -> str:

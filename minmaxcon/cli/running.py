@@ -70,11 +70,12 @@ class Finished:
     @property
     def labels(self) -> list[str]:
         """A name for each run: its bound."""
-        kappa = self.loaded.settings.get("kappa")
+        option, bound = _bound(self.loaded.settings)
+        named = option.replace("_", " ")
         if self.solution.runs is None:
-            return [f"kappa {kappa:g}" if isinstance(kappa, float) else ""]
-        if isinstance(kappa, list) and len(kappa) == self.solution.runs:
-            return [f"kappa {value:g}" for value in kappa]
+            return [f"{named} {bound:g}" if isinstance(bound, float) else ""]
+        if isinstance(bound, list) and len(bound) == self.solution.runs:
+            return [f"{named} {value:g}" for value in bound]
         return [f"run {j}" for j in range(self.solution.runs)]
 
 
@@ -83,13 +84,24 @@ def build_solver(name: str, steps: int | None = None, batch_size: int | None = N
 
     Parameters
     ----------
-    name : {"sfls", "iqrc"}
+    name : {"sfls", "iqrc", "successive"}
         The method.
     steps, batch_size : int, optional
         Steps a level, and samples a step, of mirror descent.
+
+    Raises
+    ------
+    InvalidInput
+        If steps or samples are given for successive approximation, which takes all data in every step.
     """
     asked = {"steps": steps, "batch_size": batch_size}
     given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    if name == "successive":
+        for option, value in given.items():
+            raise mm.InvalidInput(
+                option, value, "targets are met on all data at once, without mirror descent; leave it out."
+            )
+        return mm.SuccessiveApproximation(margin=2e-4)
     if name == "sfls":
         return mm.SFLS(oracle=mm.SMD(**given))
     standard = mm.IQRC().oracle
@@ -125,6 +137,8 @@ def load(name: str, given: Mapping[str, Any]) -> Loaded:
     mine = {option: value for option, value in options.items() if option in known}
     parameters = inspect.signature(plugin.load).parameters
     defaults = {option: parameters[option].default for option in known}
+    if "max_gap" in mine:
+        defaults["kappa"] = None  # the target takes its place
     settings = {option: None if value is inspect.Parameter.empty else value for option, value in defaults.items()}
     return Loaded(plugin, mm.load_problem(name, **mine), {"problem": name, **settings, **options})
 
@@ -150,11 +164,12 @@ def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -
     if solution.runs is None:
         alone = record(measured[0], solution, asked, _flat(notes))
         return Finished(loaded, solution, measured, alone, notes)
+    option, bound = _bound(asked)
     runs = [
         record(
             mine,
             solution[j],
-            {**asked, "kappa": asked["kappa"][j]} if isinstance(asked.get("kappa"), list) else asked,
+            {**asked, option: bound[j]} if isinstance(bound, list) else asked,
             _flat(plugin.notes(problem, [mine])),
         )
         for j, mine in enumerate(measured)
@@ -168,6 +183,12 @@ def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -
         notes=_flat(notes),
     )
     return Finished(loaded, solution, measured, together, notes)
+
+
+def _bound(settings: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the option whose values tell runs apart, and these: the surrogate's bound, or the target instead."""
+    option = "kappa" if settings.get("max_gap") is None else "max_gap"
+    return option, settings.get(option)
 
 
 def _flat(notes: Mapping[str, Sequence[str]]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, Whole, kappas_of
+from minmaxcon.cli.options import Flag, Whole, numbers_of
 from minmaxcon.cli.output import Output
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def solve(
     standardize: Annotated[bool | None, Parameter(group=_DATA, negative="--no-standardize")] = None,
     metric: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
     kappa: Annotated[str | None, Parameter(group=_PROBLEM, allow_leading_hyphen=True)] = None,
-    solver: Annotated[Literal["sfls", "iqrc"], Parameter(group=_SOLVER)] = "sfls",
+    max_gap: Annotated[str | None, Parameter(group=_PROBLEM, allow_leading_hyphen=True)] = None,
+    objective: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
+    model: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
+    solver: Annotated[Literal["sfls", "iqrc", "successive"] | None, Parameter(group=_SOLVER)] = None,
     steps: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
     batch_size: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
     seed: Annotated[Whole, Parameter(group=_SOLVER)] = 0,
@@ -79,8 +82,16 @@ def solve(
         The fairness metric, by name.
     kappa
         The bound is 1 + kappa. Several, separated by commas, are solved together in one solve.
+    max_gap
+        A target in the unit of the metric instead of kappa: the largest true gap on the training data. Several,
+        separated by commas, are solved together.
+    objective
+        What is minimised subject to max_gap: auc (default) or logistic.
+    model
+        The scoring model: linear (default) or mlp, one layer of 10 sigmoid units.
     solver
-        The level-set method, or the proximal method for weakly convex problems.
+        sfls, the level-set method (default for kappa); iqrc, the proximal method for weakly convex problems; or
+        successive, successive approximation of true measures (default for max_gap).
     steps
         Steps of mirror descent in the first level (later ones grow); 4000 for sfls, 1000 for iqrc by default.
     batch_size
@@ -105,11 +116,17 @@ def solve(
     output = Output(json=json, quiet=quiet)
     if seed < 0:
         raise mm.InvalidInput("seed", seed, "must be at least 0.")
+    solver = solver or ("sfls" if max_gap is None else "successive")
+    if (solver == "successive") != (max_gap is not None):
+        raise mm.InvalidInput("solver", solver, "successive approximation is for max_gap, and nothing else is.")
     method = build_solver(solver, steps, batch_size)
     given = {
         "data": data,
         "metric": metric,
-        "kappa": kappas_of(kappa),
+        "kappa": numbers_of("kappa", kappa),
+        "max_gap": numbers_of("max_gap", max_gap),
+        "objective": objective,
+        "model": model,
         "data_dir": None if data_dir is None else str(data_dir),
         "label": label,
         "positive": positive,

@@ -4,6 +4,7 @@ from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMi
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.oracle import Estimate, Oracle, Start
 from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.core.refreshed import Observation, RefreshedProblem, TrueMeasure
 from minmaxcon.core.solution import Certificate, Solution, Status
 from minmaxcon.core.solver import Outcome, Solver
 from minmaxcon.core.source import Batch, Position, Source
@@ -16,14 +17,17 @@ __all__ = [
     "Evaluation",
     "LevelProblem",
     "MinMaxProblem",
+    "Observation",
     "Oracle",
     "Outcome",
     "Position",
     "Proximal",
+    "RefreshedProblem",
     "Solution",
     "Solver",
     "Source",
     "Start",
     "Status",
     "StochasticMinMaxConstraint",
+    "TrueMeasure",
 ]

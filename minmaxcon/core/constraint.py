@@ -86,6 +86,9 @@ class StochasticMinMaxConstraint(ABC):
         ------
         Unsupported
             If the arrays are not torch tensors and the class does not override this method.
+        InvalidInput
+            If :meth:`terms` does not return a pair of tensors of the right shapes that depend on x; the constraint is
+            named.
         """
         if namespace(x).name != "torch":
             raise Unsupported(
@@ -96,7 +99,7 @@ class StochasticMinMaxConstraint(ABC):
 
         with torch.enable_grad():
             point = x.detach().requires_grad_(True)
-            mean, moment = self.terms(point, batch)
+            mean, moment = self._checked_terms(self.terms(point, batch), tuple(x.shape[:-1]))
 
         def pullback(y: Array, a: Array) -> Array:
             total = (y * mean).sum() if moment is None else (y * mean).sum() + (a * moment).sum()
@@ -107,6 +110,23 @@ class StochasticMinMaxConstraint(ABC):
 
         empty = mean.new_zeros((*mean.shape, 0))
         return Evaluation(mean.detach(), empty if moment is None else moment.detach(), pullback)
+
+    def _checked_terms(self, found: Any, lead: tuple[int, ...]) -> tuple[Array, Array | None]:
+        """Refuse what :meth:`terms` must not return; on this path autograd costs a hundred times as much."""
+        import torch
+
+        argument = f"terms of {self.name}"
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise InvalidInput(argument, found, "must return a pair (F, G); G is None without inner variables.")
+        mean, moment = found
+        for name, part in (("F", mean), ("G", moment)):
+            if not isinstance(part, torch.Tensor) and not (name == "G" and part is None):
+                raise InvalidInput(argument, part, f"{name} must be a torch tensor, computed from x without detours.")
+        _check_shapes(self, tuple(mean.shape), (*lead, 0) if moment is None else tuple(moment.shape), lead)
+        if not (mean.requires_grad or (moment is not None and moment.requires_grad)):
+            remedy = "autograd sees no dependence on x: compute it from x without detach(), numpy() or item()."
+            raise InvalidInput(argument, "detached", remedy)
+        return mean, moment
 
     @classmethod
     def fuse(cls, constraints: Sequence[Any]) -> ConstraintFamily:
@@ -187,28 +207,40 @@ class SeparateFamily(ConstraintFamily):
         """See :meth:`ConstraintFamily.evaluate`."""
         xp = namespace(x)
         parts = [constraint.evaluate(x, batch) for constraint in self.constraints]
-        sizes = [0 if constraint.dual is None else constraint.dual.dimension for constraint in self.constraints]
+        sizes = [_inner_dimension(constraint) for constraint in self.constraints]
         lead = tuple(x.shape[:-1])
         for constraint, part, size in zip(self.constraints, parts, sizes, strict=True):
-            if part.F.shape != lead or part.G.shape != (*lead, size):  # a wrong shape would be broadcast silently
-                raise InvalidInput(
-                    f"terms of {constraint.name}",
-                    (tuple(part.F.shape), tuple(part.G.shape)),
-                    f"F must have shape {lead} and G {(*lead, size)}: one value a run, then the inner variables.",
-                )
+            try:
+                fits = part.F.shape == lead and part.G.shape == (*lead, size)
+            except AttributeError:
+                need = "must return an Evaluation(F, G, pullback) of two arrays and a function."
+                raise InvalidInput(f"evaluate of {constraint.name}", part, need) from None
+            if not fits:  # a wrong shape would be broadcast silently
+                _check_shapes(constraint, tuple(part.F.shape), tuple(part.G.shape), lead)
 
         def pullback(y: Array, a: Array) -> Array:
             total, begin = None, 0
             for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
                 gradient = part.pullback(y[..., i], a[..., begin : begin + size])
-                if gradient.shape != x.shape:
-                    shape = tuple(gradient.shape)
+                if getattr(gradient, "shape", None) != x.shape:
+                    found = tuple(gradient.shape) if hasattr(gradient, "shape") else gradient
                     name = f"pullback of {self.constraints[i].name}"
-                    raise InvalidInput(name, shape, f"must have the shape of x, {tuple(x.shape)}.")
+                    raise InvalidInput(name, found, f"must be an array of the shape of x, {tuple(x.shape)}.")
                 total, begin = gradient if total is None else total + gradient, begin + size
             return total
 
         return Evaluation(xp.stack([part.F for part in parts]), xp.concat([part.G for part in parts]), pullback)
+
+
+def _inner_dimension(constraint: StochasticMinMaxConstraint) -> int:
+    return 0 if constraint.dual is None else int(constraint.dual.dimension)
+
+
+def _check_shapes(constraint: Any, mean: Any, moment: Any, lead: tuple[int, ...]) -> None:
+    need = (*lead, _inner_dimension(constraint))
+    if mean != lead or moment != need:
+        said = f"F must have shape {lead} and G {need}: one value a run, then the inner variables."
+        raise InvalidInput(f"terms of {constraint.name}", (mean, moment), said)
 
 
 class _JoinedFamily(ConstraintFamily):
@@ -217,7 +249,7 @@ class _JoinedFamily(ConstraintFamily):
     def __init__(self, constraints: Sequence[Any], groups: Mapping[Any, Sequence[int]]) -> None:
         super().__init__(constraints)
         self.families = [key.fuse([constraints[i] for i in indices]) for key, indices in groups.items()]
-        owner = np.repeat(np.arange(len(constraints)), [0 if c.dual is None else c.dual.dimension for c in constraints])
+        owner = np.repeat(np.arange(len(constraints)), [_inner_dimension(c) for c in constraints])
         # Arrays of whole numbers: an empty list would become an array of floats, which indexes nothing.
         self.groups = [np.array(indices, dtype=np.intp) for indices in groups.values()]
         self.inner = [np.concatenate([np.flatnonzero(owner == i) for i in group]) for group in self.groups]

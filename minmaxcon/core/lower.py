@@ -11,6 +11,9 @@ from minmaxcon.core.level import LevelProblem
 
 __all__ = ["lower_bound", "minimize_lagrangian"]
 
+_ROUNDING = {4: 4e-6, 8: 1e-12}
+"""Allowance for rounding, relative to the size of the terms, by the bytes of a number."""
+
 
 def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int = 200) -> Any:
     r"""Bound :math:`H \ge D = \min_{x\in X}\Phi(x, \bar y, \bar a)` from below, exactly on finite data.
@@ -62,9 +65,10 @@ def _bound(problem: LevelProblem, x: Array, value: Array, gradient: Array) -> An
     xp = namespace(x)
     terms = (value, problem.primal.linear_minimum(gradient)[0], -xp.dot(gradient, x))
     parts = [np.asarray(to_numpy(term), dtype=np.float64) for term in terms]
-    # In single precision sums over the data are right to some 1e-6 of their size; a bound must not profit from that.
-    rounding = 0.0 if x.dtype.itemsize == 8 else 4e-6 * (1.0 + sum(np.abs(part) for part in parts))
-    return sum(parts) - rounding
+    # Sums over the data are right to some 1e-6 or 1e-13 of their size; a bound must not profit from that, all the less
+    # as it is divided by the weight of the objective.
+    share = _ROUNDING[x.dtype.itemsize]
+    return sum(parts) - share * (1.0 + sum(np.abs(part) for part in parts))
 
 
 def minimize_lagrangian(

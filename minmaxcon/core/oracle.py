@@ -94,7 +94,8 @@ class Oracle(ABC):
         start : Start
             Primal point, duals and data position.
         accuracy : float
-            The oracle error :math:`\epsilon_A` that is wanted; an oracle of a fixed number of steps may ignore it.
+            The oracle error :math:`\epsilon_A` that is wanted. An oracle of a fixed number of steps may ignore accuracy
+            and confidence, as SMD does.
         confidence : float
             The probability :math:`1 - \delta` with which it is wanted.
         effort : float

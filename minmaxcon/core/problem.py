@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.constraint import ConstraintFamily, StochasticMinMaxConstraint, family_of
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.source import Source
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator
 
-__all__ = ["MinMaxProblem"]
+__all__ = ["MinMaxProblem", "numbers"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class MinMaxProblem:
     Raises
     ------
     InvalidInput
-        If there is no constraint, a bound is not finite, bounds disagree about the number of runs, or the start is no
-        point of the primal set.
+        If a part is not of its kind, there is no constraint, a bound is not finite, bounds disagree about the number of
+        runs, or the start is no point of the primal set.
     """
 
     objective: StochasticMinMaxConstraint
@@ -59,15 +59,17 @@ class MinMaxProblem:
     details: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        _check_parts(self)
         object.__setattr__(self, "constraints", tuple(self.constraints))
         if not self.constraints:
             raise InvalidInput("constraints", self.constraints, "a constrained problem needs at least one constraint.")
         for constraint in self.constraints:
             _checked_bound(constraint)
         if self.start is not None:
-            start = np.asarray(self.start, dtype=np.float64)
+            start = numbers("start", self.start)
             if start.shape != (self.primal.dimension,):
-                raise InvalidInput("start", start.shape, f"must have shape ({self.primal.dimension},).")
+                need = f"must have shape ({self.primal.dimension},), the dimension of primal; change one of them."
+                raise InvalidInput("start", start.shape, need)
             if not (np.isfinite(start).all() and self.primal.contains(start, 1e-6)):
                 raise InvalidInput("start", self.start, "must be a finite point of the primal set.")
         sizes = {np.size(c.bound) for c in self.constraints if np.ndim(c.bound) == 1}
@@ -162,6 +164,33 @@ class MinMaxProblem:
             if kept in self.__dict__:
                 other.__dict__[kept] = self.__dict__[kept]
         return other
+
+
+def numbers(argument: str, value: Any) -> Any:
+    """Return ``value`` as a float64 array, or raise :class:`InvalidInput` in the argument's name."""
+    try:
+        return np.asarray(to_numpy(value), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(argument, value, "must be an array of numbers, equally many in each row.") from None
+
+
+def _check_parts(problem: MinMaxProblem) -> None:
+    """Refuse what is no objective, constraint, set or source, in the name of the argument."""
+    kind = "a StochasticMinMaxConstraint"
+    if not isinstance(problem.objective, StochasticMinMaxConstraint):
+        raise InvalidInput("objective", problem.objective, f"must be {kind}.")
+    constraints: Any = problem.constraints
+    if not isinstance(constraints, Iterable) or isinstance(constraints, (str, bytes)):
+        raise InvalidInput("constraints", constraints, f"must be a list, each entry {kind}; put a single one in [ ].")
+    if not isinstance(constraints, Sequence):
+        object.__setattr__(problem, "constraints", tuple(constraints))  # an iterator can be looked at only once
+    for i, constraint in enumerate(problem.constraints):
+        if not isinstance(constraint, StochasticMinMaxConstraint):
+            raise InvalidInput(f"constraints[{i}]", constraint, f"must be {kind}.")
+    if not isinstance(problem.primal, DistanceGenerator):
+        raise InvalidInput("primal", problem.primal, "must be a DistanceGenerator such as Ball(3, 1.0).")
+    if not isinstance(problem.data, Source):
+        raise InvalidInput("data", problem.data, 'must be a Source; wrap arrays: Finite({"name": array}).')
 
 
 def _checked_bound(constraint: StochasticMinMaxConstraint) -> None:

@@ -15,7 +15,10 @@ __all__ = ["Certificate", "Solution", "Status"]
 class Status(Enum):
     """How a solve ended. The value is the sentence a user reads; ``str(status)`` is the short name."""
 
-    SOLVED = "A feasible point was found and proved optimal within the tolerance."
+    SOLVED = (
+        "A feasible point was found and proved optimal within the tolerance; where the problem is not convex, proved "
+        "nearly stationary."
+    )
     BUDGET = (
         "A feasible point was found, but the budget ended before it was proved optimal within the tolerance; give more "
         "levels, steps or time, or accept the certificate's gap."
@@ -28,6 +31,10 @@ class Status(Enum):
         "No point was found that satisfies the constraints with room to spare, which level-set methods need; "
         "loosen the bounds slightly or give more steps. The point returned violates them least."
     )
+    OUT_OF_REACH = (
+        "No point was found whose true measure meets its target. The point returned comes nearest; loosen the target, "
+        "or use more data or a richer model."
+    )
     DIVERGED = "A value stopped being finite; the last good point is returned. Scale the data or take smaller steps."
     INTERRUPTED = "The solve was interrupted; the best feasible point so far is returned where there is one."
 
@@ -37,20 +44,21 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    r"""Bounds on the optimal value: :math:`\text{lower} \le f^* \le \text{upper}`.
+    r"""Bounds on the optimal value: :math:`\text{lower} \le f^* \le \text{upper}`; never NaN.
 
     Attributes
     ----------
     kind : str
-        ``"exact on the data"`` (finite data, each bound evaluated on all of it), ``"with confidence"`` (streams: an
-        estimate of the upper bound at the nominal confidence, no lower bound), or
-        ``"none"`` where no feasible point is known.
+        ``"exact on the data"`` (finite data, each bound evaluated on all of it); ``"estimate"`` (streams: ``upper``
+        estimates the objective of a point whose feasibility is an estimate too, and nothing is proved); ``"none"``
+        where no feasible point and no lower bound is known.
     upper : float
-        The exact objective of the feasible point that is returned; infinite where there is none.
+        The objective of the feasible point that is returned: exact on finite data, an estimate on streams. Infinite
+        where there is no such point.
     lower : float
         The largest lower bound found; minus infinity where there is none.
     confidence : float
-        1 for bounds that are exact on the data, else :math:`1 - \delta`.
+        1 for bounds that are exact on the data; 0 where nothing is proved.
     """
 
     kind: str
@@ -64,6 +72,10 @@ class Certificate:
         return self.upper - self.lower
 
     def __str__(self) -> str:
+        if self.kind == "none":
+            return "nothing is known of f*"
+        if self.kind == "estimate":
+            return f"objective about {self.upper:.6g}, an estimate that proves nothing"
         return f"{self.lower:.6g} <= f* <= {self.upper:.6g} ({self.kind})"
 
 
@@ -78,7 +90,7 @@ class Solution:
     objective : float or ndarray (R,)
         :math:`f_0(x)`: exact on finite data, an estimate on streams.
     constraints : ndarray (m,) or (R, m)
-        :math:`f_i(x) - b_i`; at most 0 where feasible.
+        :math:`f_i(x) - b_i`; at most 0 where feasible. Exact on finite data, estimates on streams.
     status : Status or tuple of Status
         How each run ended.
     certificate : Certificate or tuple of Certificate
@@ -116,7 +128,7 @@ class Solution:
 
     @property
     def feasible(self) -> Any:
-        """Whether every constraint holds at x: a bool, or an array (R,) of them."""
+        """Whether every constraint holds at x, on streams by estimate: a bool, or an array (R,) of them."""
         largest = np.max(self.constraints, axis=-1, initial=-np.inf)
         return bool(largest <= 0) if self.runs is None else largest <= 0
 

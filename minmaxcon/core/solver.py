@@ -32,7 +32,7 @@ class Outcome:
     exact : bool
         Whether these values are exact on finite data.
     confidence : float
-        1 where they are, else :math:`1 - \delta`.
+        1 where they are; 0 where nothing is proved.
     status : tuple of Status
         How each run ended; :attr:`Status.BUDGET` while it goes on.
     reason : tuple of str

@@ -4,11 +4,13 @@ from minmaxcon.data.encoding import ColumnEncoding, TableEncoding, encoding_from
 from minmaxcon.data.finite import Finite
 from minmaxcon.data.formats import read_csv, read_frame
 from minmaxcon.data.labelled import LabelledData, group_of, label_of
+from minmaxcon.data.lines import existing_file
 from minmaxcon.data.splits import Standardizer, split_indices, stratified_split_indices
-from minmaxcon.data.stream import Preparation, Stream
+from minmaxcon.data.stream import BadPoint, Preparation, Stream
 from minmaxcon.data.tables import encode_rows, read_table
 
 __all__ = [
+    "BadPoint",
     "ColumnEncoding",
     "Finite",
     "LabelledData",
@@ -18,6 +20,7 @@ __all__ = [
     "TableEncoding",
     "encode_rows",
     "encoding_from_dict",
+    "existing_file",
     "fit_encoding",
     "group_of",
     "label_of",

@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from minmaxcon.data.lines import place, shown
 from minmaxcon.errors import DataError
 
-__all__ = ["MAX_CATEGORIES", "MISSING", "NUMBER", "Column", "ColumnBuilder", "Table"]
+__all__ = ["MAX_CATEGORIES", "MAX_NUMBER", "MISSING", "NUMBER", "Column", "ColumnBuilder", "Table"]
 
 MAX_CATEGORIES = 1000
 """Most different texts of one column; more are names or identifiers, not categories."""
+
+MAX_NUMBER = 1e100
+"""Largest magnitude that is read: the squares of larger numbers, and sums of them, soon leave the range of floats."""
 
 NUMBER, MISSING = -1, -2
 """Codes of a cell that is a number, and of one that is missing; a text has its index in ``Column.texts``."""
@@ -113,10 +116,11 @@ class Table:
         self._refuse(column, column.codes == NUMBER, "is a number in a text column")
 
     def require_numbers(self, column: Column, *, missing: bool = False) -> None:
-        """Refuse a column that has a text, an infinite value or (unless allowed) a missing one, by its first row."""
+        """Refuse a column that has a text, a value too large or (unless allowed) a missing one, by its first row."""
         self._refuse(column, column.codes >= 0, "is text in a numeric column")
         self._refuse(column, (column.codes == MISSING) & (not missing), "is missing (or NaN)")
         self._refuse(column, np.isinf(column.numbers), "is not finite")
+        self._refuse(column, np.abs(column.numbers) > MAX_NUMBER, f"is too large, above {MAX_NUMBER:g}")
 
     def _refuse(self, column: Column, bad: NDArray[np.bool_], defect: str) -> None:
         if bad.any():

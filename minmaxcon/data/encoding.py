@@ -123,7 +123,7 @@ class TableEncoding:
 
     def encode(self, source: Any) -> NDArray[np.float64]:
         """Return the features (n, d) of a file or data frame; columns that the model does not use are not read."""
-        return self.encode_table(read_source(source, [column.name for column in self.columns]))
+        return self.encode_table(read_source(source, [column.name for column in self.columns], by="the model"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the encoding as JSON knows it."""

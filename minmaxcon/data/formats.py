@@ -33,6 +33,7 @@ FORMATS = {
 """Format by suffix, after a suffix ``.gz`` is taken off."""
 
 _BLOCK = 2048
+_BY = "the columns to read"
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -54,7 +55,7 @@ def file_format(path: str | Path) -> str:
     return FORMATS[suffix]
 
 
-def read_source(source: Any, wanted: Sequence[str] | None = None) -> Table:
+def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
     """Return the table of a CSV or Parquet file, or of a data frame.
 
     Parameters
@@ -63,15 +64,17 @@ def read_source(source: Any, wanted: Sequence[str] | None = None) -> Table:
         A path, or any eager data frame that narwhals knows (pandas, polars, Arrow).
     wanted : sequence of str, optional
         Only these columns are read, in this order; all by default.
+    by : str
+        Who wants them, as a message about a missing one says.
     """
     if not isinstance(source, str | Path):
-        return read_frame(source, "data frame", wanted)
+        return read_frame(source, "data frame", wanted, by=by)
     kind = file_format(existing_file(source))
     if kind == "libsvm":
         raise DataError(
             source_name(source), "a LIBSVM file has no named columns; if this is a table, rename it to .csv."
         )
-    return read_parquet(source, wanted) if kind == "parquet" else read_csv(source, wanted)
+    return (read_parquet if kind == "parquet" else read_csv)(source, wanted, by=by)
 
 
 def _text_lines(path: str | Path) -> Iterator[str]:
@@ -97,12 +100,12 @@ def _delimiter(path: str | Path, heading: str) -> str:
         ) from failure
 
 
-def _columns_wanted(source: str, names: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+def _columns_wanted(source: str, names: Sequence[str], wanted: Sequence[str] | None, by: str) -> list[str]:
     """Return the names of the columns to read, once they are seen to be there and to be unique."""
     used = list(names if wanted is None else wanted)
     missing = [name for name in used if name not in names]
     if missing:
-        raise unknown_column(source, missing[0], "the columns to read", names)
+        raise unknown_column(source, missing[0], by, names)
     if "" in used:
         raise DataError(source, f"column {names.index('') + 1} has no name; give every column one in the first line.")
     repeated = [name for name, count in Counter(names).items() if count > 1 and name in used]
@@ -111,7 +114,7 @@ def _columns_wanted(source: str, names: Sequence[str], wanted: Sequence[str] | N
     return used
 
 
-def read_csv(path: str | Path, wanted: Sequence[str] | None = None) -> Table:
+def read_csv(path: str | Path, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
     """Return the table of a CSV file with a heading, separated by commas, semicolons or tabs, plain or gzip.
 
     Blank lines are passed over. A row begins on the line that messages name.
@@ -122,6 +125,8 @@ def read_csv(path: str | Path, wanted: Sequence[str] | None = None) -> Table:
         The file.
     wanted : sequence of str, optional
         Only these columns, in this order.
+    by : str
+        Who wants them, as a message about a missing one says.
 
     Raises
     ------
@@ -143,7 +148,7 @@ def read_csv(path: str | Path, wanted: Sequence[str] | None = None) -> Table:
     starts: list[int] = []
     try:
         names = [name.strip() for name in next(reader)]
-        used = _columns_wanted(source, names, wanted)
+        used = _columns_wanted(source, names, wanted, by)
         builders = [(names.index(name), ColumnBuilder(name, source)) for name in used]
         rows = _rows(reader, source, len(names), blank, starts)
         while block := list(itertools.islice(rows, _BLOCK)):
@@ -174,7 +179,7 @@ def _rows(reader: Any, source: str, width: int, blank: int, starts: list[int]) -
         begin = blank + int(reader.line_num) + 1
 
 
-def read_parquet(path: str | Path, wanted: Sequence[str] | None = None) -> Table:
+def read_parquet(path: str | Path, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
     """Return the table of a Parquet file.
 
     Parameters
@@ -183,6 +188,8 @@ def read_parquet(path: str | Path, wanted: Sequence[str] | None = None) -> Table
         The file.
     wanted : sequence of str, optional
         Only these columns, in this order.
+    by : str
+        Who wants them, as a message about a missing one says.
 
     Raises
     ------
@@ -199,15 +206,15 @@ def read_parquet(path: str | Path, wanted: Sequence[str] | None = None) -> Table
         raise MissingDependency("pyarrow", "data", "reading Parquet files") from failure
     try:
         parquet = ParquetFile(file)
-        used = _columns_wanted(source_name(path), parquet.schema_arrow.names, wanted)
+        used = _columns_wanted(source_name(path), parquet.schema_arrow.names, wanted, by)
         frame = parquet.read(columns=used)
     except (pa.ArrowException, OSError) as failure:
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source_name(path), f"is not a readable Parquet file ({cause}); export it again.") from failure
-    return read_frame(frame, source_name(path), used)
+    return read_frame(frame, source_name(path), used, by=by)
 
 
-def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None) -> Table:
+def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
     """Return the table of an eager data frame (pandas, polars, Arrow, through narwhals).
 
     Parameters
@@ -218,6 +225,8 @@ def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None) -> 
         What messages name.
     wanted : sequence of str, optional
         Only these columns, in this order.
+    by : str
+        Who wants them, as a message about a missing one says.
 
     Raises
     ------
@@ -234,7 +243,7 @@ def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None) -> 
     except nw.exceptions.DuplicateError as failure:
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source, f"two columns have one name ({cause}); rename or remove one.") from failure
-    used = _columns_wanted(source, [str(name) for name in table.columns], wanted)
+    used = _columns_wanted(source, [str(name) for name in table.columns], wanted, by)
     if not len(table):
         raise DataError(source, "there are no data rows; at least one was expected.")
     return Table(source, {name: _frame_column(table[name], name, source) for name in used}, len(table))

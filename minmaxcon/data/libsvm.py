@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.data.columns import MAX_NUMBER
 from minmaxcon.data.lines import MAX_LINE, bounded_lines, place, shown, source_name
 from minmaxcon.errors import DataError, InvalidInput
 
@@ -92,6 +93,11 @@ def _parse(line: bytes, n_features: int, *, labelled: bool) -> tuple[float, list
         if not math.isfinite(value):
             raise ValueError(
                 f"feature index {index} has the value {_text(value_text)}, which is not finite; correct it"
+            )
+        if abs(value) > MAX_NUMBER:
+            raise ValueError(
+                f"feature index {index} has the value {_text(value_text)}, which is too large, above {MAX_NUMBER:g};"
+                " rescale the feature"
             )
         indices.append(index)
         values.append(value)

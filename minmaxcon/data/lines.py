@@ -20,6 +20,8 @@ MAX_LINE = 2**20
 """Longest line that is read, in bytes."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+"""How text in UTF-16 or UTF-32 begins."""
 
 
 def shown(value: object, width: int = 60) -> str:
@@ -34,9 +36,9 @@ def place(row: int, line: int | None) -> str:
 
 
 def source_name(path: str | Path) -> str:
-    """Return a path as messages name it: as it is, or quoted where it has characters that would break a line."""
+    """Return a path as messages name it: as it is, or quoted where it is empty or would break a line."""
     text = str(path)
-    return text if text.isprintable() else repr(text)
+    return text if text and text.isprintable() else repr(text)
 
 
 def existing_file(path: str | Path) -> Path:
@@ -48,6 +50,8 @@ def existing_file(path: str | Path) -> Path:
         Nothing is there, or it is a directory or a device.
     """
     file = Path(path)
+    if not str(path):
+        raise DataError(source_name(path), "an empty text is no path; name a data file.")
     try:
         found, regular = file.exists(), file.is_file()
     except (OSError, ValueError) as failure:
@@ -100,9 +104,12 @@ def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tu
                     raise DataError(
                         source, f"line {number} is longer than {max_bytes:,} bytes; this is not a table of numbers."
                     )
+                if number == 1 and line.startswith(_OTHER_UNICODE):
+                    raise DataError(source, "is UTF-16 or UTF-32 text; export the file as UTF-8.")
                 if b"\0" in line:
                     raise DataError(
-                        source, f"line {number} contains a NUL byte; this is a binary file, export it as text."
+                        source,
+                        f"line {number} contains a NUL byte; this is a binary file or UTF-16, export it as UTF-8 text.",
                     )
                 yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as failure:

@@ -128,18 +128,20 @@ class Standardizer:
     scale: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, features: Any) -> Standardizer:
+    def fit(cls, features: Any, names: Sequence[str] | None = None) -> Standardizer:
         """Learn mean and scale from the training features.
 
         Parameters
         ----------
         features : array (n, d) or scipy.sparse CSR
             The training rows.
+        names : sequence of str, optional
+            Names of the features, for messages.
 
         Raises
         ------
         InvalidInput
-            No rows, or a feature so large that its variance is not a finite number.
+            No rows, or a feature so large that its variance is not a finite number: row, column and name are given.
         """
         n = features.shape[0]
         if not n:
@@ -155,9 +157,12 @@ class Standardizer:
         scale = np.where(scale == 0, 1.0, scale)
         if not (np.isfinite(mean) & np.isfinite(scale)).all():
             column = int(np.argmin(np.isfinite(mean) & np.isfinite(scale)))
-            raise InvalidInput(
-                "features", f"column {column + 1}", "is too large or not finite; rescale or correct it first."
-            )
+            values = features[:, [column]].toarray() if hasattr(features, "toarray") else features[:, [column]]
+            row = int(np.argmax(np.where(np.isnan(values[:, 0]), np.inf, np.abs(values[:, 0]))))
+            where = f"row {row + 1} of the training part, column {column + 1}"
+            where += "" if names is None else f" ({names[column]!r})"
+            remedy = f"{where} is too large or not finite; rescale or correct it first."
+            raise InvalidInput("features", float(values[row, 0]), remedy)
         return cls(mean, scale)
 
     def transform(self, features: Any) -> Any:

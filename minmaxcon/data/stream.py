@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol
@@ -12,7 +13,23 @@ from minmaxcon.arrays import engine as engine_named
 from minmaxcon.core.source import Batch, Position, Source
 from minmaxcon.errors import DataError, InvalidInput
 
-__all__ = ["Preparation", "Stream"]
+__all__ = ["BadPoint", "Preparation", "Stream"]
+
+
+class BadPoint(Exception):
+    """Raised by a preparation that cannot use a point; the stream turns it into an error that names the point.
+
+    Parameters
+    ----------
+    index : int
+        Which of the points it was given, from 0.
+    problem : str
+        What is wrong and what to do about it.
+    """
+
+    def __init__(self, index: int, problem: str) -> None:
+        super().__init__(index, problem)
+        self.index, self.problem = index, problem
 
 
 class Preparation(Protocol):
@@ -27,7 +44,8 @@ class Preparation(Protocol):
     def __call__(self, memory: Any, points: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         """Take points (arrays with samples along the first axis) and return the memory and the prepared arrays.
 
-        Fewer samples may come back than went in, at the beginning: points that only serve to learn frequencies.
+        Fewer samples may come back than went in, at the beginning: points that only serve to learn frequencies. A point
+        that cannot be used is refused by raising :class:`BadPoint`.
         """
 
 
@@ -55,12 +73,17 @@ class Stream(Source):
         ``shuffle`` is not a whole number of at least 1. When points are read: if the callable returns no iterator, or
         the same one again.
     DataError
-        When points are read: if one is not finite or does not fit the first; its number counts from 1 in the points'
-        own order.
+        When points are read: if one is not finite, does not fit the first, or is refused by ``prepare``; its number
+        counts from 1 in the points' own order. Also if the points are opened again and the first is another one.
 
     Notes
     -----
     A draw reads ahead one block of steps. A stream that ends gives fewer batches, and a last incomplete one is dropped.
+
+    A draw from another position than where the last one ended opens the points again and passes over those before it:
+    a resumed solve does so, and so does :class:`~minmaxcon.SFLS` after each search for a feasible point. The points
+    must therefore be the same at each opening. Only the first one is compared, by a digest; a source whose later points
+    differ goes unnoticed, and then a solve is not repeatable.
     """
 
     size = None
@@ -87,6 +110,7 @@ class Stream(Source):
         self.prepare, self.shuffle = prepare, _block_size(shuffle)
         self.engine, self.dtype = engine, dtype
         self.like = engine_named(engine).create(np.zeros(0), dtype)
+        self._first: bytes | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -94,6 +118,7 @@ class Stream(Source):
         self._consumed, self._opened = 0, -1
         self._latest: Iterator[Mapping[str, Any]] | None = None
         self._form: dict[str, tuple[int, ...]] = {}  # of the first point
+        self._numbers: list[int] = []  # of the points read last
 
     def open(self) -> Iterator[Mapping[str, Any]]:
         """Return a fresh iterator of the points, in their own order.
@@ -118,16 +143,27 @@ class Stream(Source):
         while block := list(islice(points, self.shuffle)):
             if number == 0:
                 self._form = _form(1, block[0])
+                self._compare(block[0])
             order = np.random.default_rng([key, number]).permutation(len(block)) if self.shuffle > 1 else [0]
             for i in order:
                 yield begin + int(i), block[i]
             number, begin = number + 1, begin + len(block)
+
+    def _compare(self, point: Mapping[str, Any]) -> None:
+        """Refuse a first point that is not the one of the opening before."""
+        values = (np.asarray(point[name], dtype=np.float64).tobytes() for name in sorted(point))
+        digest = hashlib.sha256(b"".join(values)).digest()
+        if self._first not in (None, digest):
+            remedy = "give a source whose points are the same at each opening, a file or a seeded generator"
+            raise DataError("stream", f"point 1 is not what it was when the points were opened before; {remedy}.")
+        self._first = digest
 
     def _read(self, count: int) -> dict[str, Any] | None:
         """Read up to ``count`` points into arrays; None at the end."""
         numbered = list(islice(self._iterator, count))
         if not numbered:
             return None
+        self._numbers = [number for number, _ in numbered]
         points = [point for _, point in numbered]
         form = self._form
         try:
@@ -167,7 +203,10 @@ class Stream(Source):
             if self.prepare is None:
                 arrays: Mapping[str, Any] = raw
             else:
-                memory, arrays = self.prepare(memory, raw)
+                try:
+                    memory, arrays = self.prepare(memory, raw)
+                except BadPoint as bad:
+                    raise DataError("stream", f"point {self._numbers[bad.index]}: {bad.problem}") from bad
             pieces.append(arrays)
             kept += len(next(iter(arrays.values())))
         self._opened = key
@@ -183,7 +222,8 @@ class Stream(Source):
             yield {name: values[begin : begin + size] for name, values in joined.items()}
 
     def __getstate__(self) -> dict[str, Any]:
-        open_ones = ("_iterator", "_consumed", "_opened", "_latest", "_form")  # an open iterator cannot be copied
+        # An open iterator cannot be copied.
+        open_ones = ("_iterator", "_consumed", "_opened", "_latest", "_form", "_numbers")
         return {name: value for name, value in self.__dict__.items() if name not in open_ones}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -65,11 +65,14 @@ def read_table(
     DataError
         The file or its content cannot be used; one line names file, row, column and remedy.
     InvalidInput
-        ``label`` is absent or the same as ``sensitive``, or ``sensitive`` is no feature index of a LIBSVM file.
+        ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``; or ``sensitive`` is no feature index
+        of a LIBSVM file.
     MissingDependency
         A Parquet file, and pyarrow is not installed.
     """
     if _is_libsvm(source):
+        if label is not None:
+            raise InvalidInput("label", label, "a LIBSVM file has its label first on each line; leave it out.")
         return _read_libsvm(source, sensitive, positive, protected, keep_sensitive, n_features)
     sensitive = str(sensitive)
     if label is None:

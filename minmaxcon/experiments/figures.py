@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["OKABE_ITO", "FrontPoint", "front_figure", "png", "trace_figure"]
+__all__ = ["OKABE_ITO", "FrontPoint", "empty_figure", "front_figure", "png", "style_axes", "trace_figure"]
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """The colours, in the order in which they are used (yellow is left out: it is faint on white)."""
@@ -55,7 +55,7 @@ def png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _figure(width: float, height: float) -> Figure:
+def empty_figure(width: float, height: float) -> Figure:
     """Return an empty figure that belongs to no window and no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -65,7 +65,8 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _style(axes: Axes) -> None:
+def style_axes(axes: Axes) -> None:
+    """Give axes the look that all figures share."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#E4E4E4", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -89,7 +90,7 @@ def trace_figure(trace: Mapping[str, Any], labels: Sequence[str] = (), title: st
         A matplotlib figure; see :func:`png`.
     """
     several = len(labels) > 1
-    figure = _figure(8.0 if several else 6.4, 5.2)
+    figure = empty_figure(8.0 if several else 6.4, 5.2)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     columns = {name: np.asarray(column) for name, column in trace.items()}
     runs = np.unique(columns["run"]) if "run" in columns else np.zeros(0, dtype=int)
@@ -104,7 +105,7 @@ def trace_figure(trace: Mapping[str, Any], labels: Sequence[str] = (), title: st
     bottom.set_ylabel("largest $f_i - b_i$")
     bottom.set_xlabel("oracle steps")
     for axes in (top, bottom):
-        _style(axes)
+        style_axes(axes)
         axes.margins(x=0.03)
     bottom.xaxis.set_major_formatter("{x:,.0f}")
     if runs.size and not several:
@@ -154,11 +155,11 @@ def front_figure(parts: Mapping[str, Sequence[FrontPoint]], *, xlabel: str, ylab
     Figure
         A matplotlib figure; see :func:`png`.
     """
-    figure = _figure(5.0 * len(parts) + 0.2, 4.2)
+    figure = empty_figure(5.0 * len(parts) + 0.2, 4.2)
     panels = figure.subplots(1, len(parts), squeeze=False)[0]
     for place, (axes, (name, points)) in enumerate(zip(panels, parts.items(), strict=True)):
         _draw_front(axes, points, OKABE_ITO[place], _MARKERS[place])
-        _style(axes)
+        style_axes(axes)
         axes.set_title(name, fontsize="medium")
         axes.set_xlabel(xlabel)
         axes.margins(0.05)

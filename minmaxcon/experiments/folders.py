@@ -66,19 +66,12 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
         As :func:`check_folder`, or the disk refused; then the target is what it was before.
     """
     check_folder(path, overwrite=overwrite)
-    target = Path(path)
-    fresh = _beside(target, "new")
-    with _named(path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            fresh.mkdir()
-            for name, content in files.items():
-                _write_synced(fresh / name, content)
-            _sync_folder(fresh)
-            _put(fresh, target, overwrite)
-            _sync_names(target.parent)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    with _fresh(path) as (target, fresh):
+        fresh.mkdir()
+        for name, content in files.items():
+            _write_synced(fresh / name, content)
+        _sync_folder(fresh)
+        _put(fresh, target, overwrite)
 
 
 def check_file(path: str | Path, *, overwrite: bool = False) -> None:
@@ -124,16 +117,26 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> 
         As :func:`check_file`, or the disk refused; then the target is what it was before.
     """
     check_file(path, overwrite=overwrite)
+    with _fresh(path) as (target, fresh):
+        _write_synced(fresh, content)
+        fresh.replace(target)
+
+
+@contextmanager
+def _fresh(path: str | Path) -> Iterator[tuple[Path, Path]]:
+    """Give the target and a new neighbour to be renamed to it; what is left of the neighbour is removed."""
     target = Path(path)
     fresh = _beside(target, "new")
     with _named(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _write_synced(fresh, content)
-            fresh.replace(target)
+            yield target, fresh
             _sync_names(target.parent)
         finally:
-            fresh.unlink(missing_ok=True)
+            if fresh.is_dir():
+                shutil.rmtree(fresh, ignore_errors=True)
+            else:
+                fresh.unlink(missing_ok=True)
 
 
 @contextmanager

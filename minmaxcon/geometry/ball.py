@@ -67,6 +67,12 @@ class Ball(EuclideanGenerator):
         offset = offset * shrink[..., None]
         return offset if self._centered else offset + self._center.like(u)
 
+    def inequalities(self, u: Array) -> tuple[Array, Array]:
+        r"""Return :math:`(|u - c|^2 - R^2)/(2R) \le 0`, which near the boundary is the distance to it."""
+        xp = namespace(u)
+        offset = self._offset(u) / self.radius
+        return 0.5 * self.radius * (xp.dot(offset, offset)[..., None] - 1.0), offset[..., None, :]
+
     def linear_minimum(self, g: Array) -> tuple[Array, Array]:
         r"""Return :math:`\langle g, c\rangle - \rho|g|_2`, attained at :math:`c - \rho g/|g|_2`."""
         xp = namespace(g)

@@ -106,6 +106,27 @@ class DistanceGenerator(ABC):
     def cvxpy_constraints(self, cp: Any, u: Any) -> list[Any]:
         """Return the cvxpy constraints that say u lies in X."""
 
+    def inequalities(self, u: Array) -> tuple[Array, Array]:
+        r"""Return convex functions :math:`c_j(u) \le 0` that hold on X, and their gradients.
+
+        Methods that linearise use them beside the constraints; what they leave out, a projection restores.
+
+        Parameters
+        ----------
+        u : array (..., d)
+            Points.
+
+        Returns
+        -------
+        values : array (..., k)
+            The default has k = 0: no function at all.
+        gradients : array (..., k, d)
+            Their gradients.
+        """
+        xp = namespace(u)
+        lead = tuple(u.shape[:-1])
+        return xp.zeros((*lead, 0), u), xp.zeros((*lead, 0, int(u.shape[-1])), u)
+
     def divergence(self, u: Array, v: Array) -> Array:
         r"""Bregman divergence :math:`V(u, v) = \omega(u) - \omega(v) - \langle\nabla\omega(v), u - v\rangle`."""
         xp = namespace(u)

@@ -56,6 +56,22 @@ class _Slices:
         found = [part.linear_minimum(g[where]) for part, where in self._plan]
         return sum(value for value, _ in found), namespace(g).concat([point for _, point in found])
 
+    def inequalities(self, u: Array) -> tuple[Array, Array]:
+        """Return those of all parts, each with zeros where the other parts' slices lie."""
+        xp = namespace(u)
+        values, gradients = [], []
+        for part, where in self._plan:
+            value, gradient = part.inequalities(u[where])
+            whole = xp.zeros((*gradient.shape[:-1], self.dimension), u)
+            whole[where] = gradient
+            values.append(value)
+            gradients.append(whole)
+        axis = np.cumsum([0, *(int(value.shape[-1]) for value in values)])
+        joined = xp.zeros((*u.shape[:-1], int(axis[-1]), self.dimension), u)
+        for begin, end, whole in zip(axis[:-1], axis[1:], gradients, strict=True):
+            joined[..., begin:end, :] = whole
+        return xp.concat(values), joined
+
     def contains(self, u: Array, tolerance: float = 1e-9) -> Array:
         """Tell whether every part contains its slice."""
         inside = [part.contains(u[where], tolerance) for part, where in self._plan]

@@ -69,7 +69,37 @@ def auc_of_run(a: NDArray[Any], b: NDArray[Any], tie_weight: int) -> float:
     return (2 * below + tie_weight * ties) / (2 * a.size * b.size)
 
 
-def auc(scores_a: Any, scores_b: Any, *, ties: Literal["half", "strict"] = "half") -> Any:
+def _weighted_auc_of_run(
+    a: NDArray[Any], b: NDArray[Any], weight_a: NDArray[Any], weight_b: NDArray[Any], tie_weight: int
+) -> float:
+    """Return the same with a weight for each score."""
+    if not a.size or not b.size:
+        return float("nan")
+    order = np.argsort(b)
+    b, below = b[order], np.concatenate([[0.0], np.cumsum(weight_b[order])])
+    left, right = np.searchsorted(b, a, side="left"), np.searchsorted(b, a, side="right")
+    wins = below[left] + 0.5 * tie_weight * (below[right] - below[left])
+    return float(weight_a @ wins / (weight_a.sum() * below[-1]))
+
+
+def _checked_weights(weights: Any, counts: tuple[int, int]) -> Any:
+    """Return the weights of both sets, or None where all of a set are alike and so count nothing."""
+    if weights is None:
+        return None
+    try:
+        first, second = (np.asarray(to_numpy(weight), dtype=np.float64) for weight in weights)
+    except (TypeError, ValueError) as failure:
+        raise InvalidInput("weights", weights, "must be a pair of arrays of numbers, one for each set.") from failure
+    pair = [first, second]
+    for weight, count in zip(pair, counts, strict=True):
+        if weight.shape != (count,) or not (np.isfinite(weight).all() and (weight > 0).all()):
+            raise InvalidInput("weights", weight, f"must be positive and finite, one for each of {count} scores.")
+    return None if all(weight.size == 0 or weight.min() == weight.max() for weight in pair) else pair
+
+
+def auc(
+    scores_a: Any, scores_b: Any, *, ties: Literal["half", "strict"] = "half", weights: tuple[Any, Any] | None = None
+) -> Any:
     r"""Return :math:`\Pr(h > h') + \frac12 \Pr(h = h')` between two sets of scores.
 
     Every pair counts, exactly, in O(n log n) by sorting. ``ties="strict"`` is the printed form of the paper,
@@ -81,6 +111,8 @@ def auc(scores_a: Any, scores_b: Any, *, ties: Literal["half", "strict"] = "half
         Scores h and h' of the two sets, in any unit; with a run axis, one row per run.
     ties : {"half", "strict"}
         What a pair of equal scores counts.
+    weights : pair of array (n_a,) and (n_b,), optional
+        Positive weights of the samples, for data that stand for a larger set; a pair counts their product.
 
     Returns
     -------
@@ -90,7 +122,8 @@ def auc(scores_a: Any, scores_b: Any, *, ties: Literal["half", "strict"] = "half
     Raises
     ------
     InvalidInput
-        Scores that are not numbers, not finite (the first such row is named), or of another shape.
+        Scores that are not numbers, not finite (the first such row is named), or of another shape; weights that are
+        not positive, or not one a score.
 
     Examples
     --------
@@ -105,9 +138,12 @@ def auc(scores_a: Any, scores_b: Any, *, ties: Literal["half", "strict"] = "half
     a, b = checked_scores("scores_a", scores_a), checked_scores("scores_b", scores_b)
     if a.ndim != b.ndim or a.shape[:-1] != b.shape[:-1]:
         raise InvalidInput("scores_b", f"shape {b.shape}", f"must have the run axis of scores_a, shape {a.shape}.")
-    if a.ndim == 1:
-        return auc_of_run(a, b, weight)
-    return np.array([auc_of_run(x, y, weight) for x, y in zip(a, b, strict=True)])
+    pair = _checked_weights(weights, (a.shape[-1], b.shape[-1]))
+
+    def of_run(x: NDArray[Any], y: NDArray[Any]) -> float:
+        return auc_of_run(x, y, weight) if pair is None else _weighted_auc_of_run(x, y, pair[0], pair[1], weight)
+
+    return of_run(a, b) if a.ndim == 1 else np.array([of_run(x, y) for x, y in zip(a, b, strict=True)])
 
 
 def auc_gap(scores: Any, pair_1: Pair, pair_2: Pair, *, ties: Literal["half", "strict"] = "half") -> Any:

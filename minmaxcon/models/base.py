@@ -57,6 +57,23 @@ class Model(ABC):
             Gives, from the gradient in the scores (..., B), the gradient in w (..., d).
         """
 
+    @abstractmethod
+    def jacobian(self, w: Any, features: Any) -> Any:
+        """Return the derivatives (B, d) of the scores of rows in the parameters, for one vector w (d,).
+
+        Parameters
+        ----------
+        w : ndarray (d,)
+            Parameters.
+        features : array (B, p)
+            Rows, dense or CSR.
+
+        Returns
+        -------
+        ndarray or CSR (B, d)
+            One row per sample.
+        """
+
     def predict(self, w: Any, features: Any) -> Any:
         """Return the scores (n,) of rows as an ndarray, for one parameter vector w (d,)."""
         rows = features if hasattr(features, "tocsr") else np.asarray(to_numpy(features))

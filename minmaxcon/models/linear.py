@@ -34,6 +34,10 @@ class Linear(Model):
         """See :meth:`Model.evaluate`: two matrix products, which bound the time of a step from below."""
         return w @ features.T, lambda slope: slope @ features
 
+    def jacobian(self, w: Any, features: Any) -> Any:
+        """Return the features themselves."""
+        return features
+
     def start(self, seed: int) -> Any:
         """Zero, for which every score is zero."""
         return np.zeros(self.dimension)

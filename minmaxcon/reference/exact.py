@@ -106,12 +106,10 @@ def level_value(problem: MinMaxProblem, r: Any) -> Any:
     """
     cp = load_cvxpy("exact level values")
     levels = np.asarray(r, dtype=np.float64)
-    if levels.ndim == 0 and problem.runs is None:
-        return _level_run(cp, problem, float(levels))
-    if problem.runs is None:
-        return np.array([_level_run(cp, problem, float(level)) for level in levels])
-    each = np.broadcast_to(levels, (problem.runs,))
-    return np.array([_level_run(cp, run, float(level)) for run, level in zip(_runs(problem), each, strict=True)])
+    each = np.broadcast_to(levels, levels.shape or (problem.runs or 1,))
+    runs = _runs(problem) if problem.runs is not None else [problem] * each.size
+    found = np.array([_level_run(cp, run, float(level)) for run, level in zip(runs, each, strict=True)])
+    return float(found[0]) if levels.ndim == 0 and problem.runs is None else found
 
 
 def _runs(problem: MinMaxProblem) -> list[MinMaxProblem]:

@@ -5,6 +5,7 @@ from minmaxcon.solvers.loop import Progress, iterate, progress_bar, solve
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.smd import SMD
 from minmaxcon.solvers.steps import Adaptive, InverseSqrt, StepRule, Theory
+from minmaxcon.solvers.successive import SuccessiveApproximation
 
 __all__ = [
     "IQRC",
@@ -14,6 +15,7 @@ __all__ = [
     "InverseSqrt",
     "Progress",
     "StepRule",
+    "SuccessiveApproximation",
     "Theory",
     "iterate",
     "progress_bar",

@@ -4,84 +4,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core import MinMaxProblem, Outcome, Position, Solver, Start, Status
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core import MinMaxProblem, Outcome, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.checks import number, whole_number
+from minmaxcon.solvers.iqrc_state import IQRCState, moved, sought
 from minmaxcon.solvers.repair import measure
 from minmaxcon.solvers.runs import put_rows, take_start
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.smd import SMD
+from minmaxcon.solvers.state import first_fields
 
 __all__ = ["IQRC", "IQRCState"]
 
 
 _STALLS = 3
+_SHORT = 0.02
+"""Where nothing is proved, steps shorter than this share of the tolerance count as none."""
+
 _ROUNDING = 1e-7
 """Movements below this, relative to the point, are those of rounding."""
-
-
-@dataclass(frozen=True, slots=True)
-class IQRCState:
-    r"""Where a solve stands.
-
-    Attributes
-    ----------
-    problem : MinMaxProblem
-        The problem.
-    x : array (R, d)
-        The centre :math:`\tilde x_s`.
-    objective, constraints : ndarray (R,), (R, m)
-        Its values.
-    best, best_objective, best_constraints : arrays
-        The best feasible iterate so far, else the least infeasible one.
-    movement : ndarray (R,)
-        :math:`|\tilde x_{s+1} - \tilde x_s|` of the last outer step.
-    picked : array (R, d)
-        The iterate that the ``"random"`` rule returns, with its values.
-    picked_values : ndarray (R, 1 + m)
-        Its objective and constraints.
-    outer : int
-        Outer steps done.
-    stalls : ndarray (R,)
-        How many times in a row the oracle has found nothing better than its start.
-    active : ndarray of int
-        The runs of the current proximal problem.
-    inner : object or None
-        The oracle's state.
-    origin : Position
-        Where the solve began to read. On finite data the s-th outer step draws random numbers of its own, whatever the
-        steps before have used, so that a run of many equals the same run alone.
-    status, reason, trace, steps, samples, next
-        As in :class:`~minmaxcon.solvers.sfls.SFLSState`.
-    """
-
-    problem: MinMaxProblem
-    x: Array
-    objective: Any
-    constraints: Any
-    best: Array
-    best_objective: Any
-    best_constraints: Any
-    movement: Any
-    picked: Array
-    picked_values: Any
-    outer: int
-    stalls: Any
-    active: Any
-    inner: Any
-    origin: Position
-    status: tuple[Status | None, ...]
-    reason: tuple[str, ...]
-    trace: tuple[Mapping[str, Any], ...]
-    steps: int
-    samples: int
-    next: Start
 
 
 class IQRC(Solver):
@@ -101,21 +48,32 @@ class IQRC(Solver):
     the column ``stationarity`` of the trace. Without a declared :math:`\rho < \hat\rho` nothing is proved, and the
     column is infinite: a short step may as well mean that the oracle failed.
 
+    The proof is about the centre :math:`\tilde x_s`, not about the step's end. A run is therefore solved at a feasible
+    centre, stays there, and returns that centre as ``"best"`` and as ``"last"``; the ``"random"`` iterate counts as
+    solved only where it is that centre.
+
+    From a start that is not strictly feasible, proximal problems may have no solution although the problem has. Where
+    the data are finite and the constraints are declared convex, the oracle is first asked about the problem without
+    the proximal term: it gives a strictly feasible point to start from, or proves that the problem is infeasible.
+
     Parameters
     ----------
     oracle : Solver
-        Solves the proximal problems; SFLS by default.
+        Solves the proximal problems; SFLS by default, with ``least_span=0``, as distances need the gap itself.
     weight : float
         :math:`\hat\rho`. The theory needs it above the weak convexity modulus :math:`\rho`; the paper's experiments
         use 1e-5, which is not (a sigmoid network has :math:`\rho \ge 1`). The default is 1.
     iterations : int
         Outer steps S.
     tolerance : float
-        A run is solved (nearly stationary) once :math:`|\hat x - \tilde x_s|` is proved to be at most this; where
-        nothing is proved, it ends without that claim once three steps in a row are no longer than this.
+        A run is solved (nearly stationary) once :math:`|\hat x - \tilde x_s|` is proved to be at most this, in units of
+        x; where nothing is proved, it ends without that claim once three steps in a row are no longer than 2% of this.
+        What can be proved is limited by the root of the oracle's gap. With the default oracle, and a weight above their
+        modulus, 15 of the 17 small problems of the test suite (``tests/cases.py``) end as solved; a smaller tolerance
+        asks for an oracle with more steps and levels.
     output : {"best", "last", "random"}
-        Which iterate is returned: the best feasible one, the last, or (as in the theorem) one drawn uniformly with the
-        caller's seed.
+        Which iterate is returned where none is proved: the best feasible one, the last, or (as in the theorem, proof or
+        not) one drawn uniformly with the caller's seed.
 
     Raises
     ------
@@ -132,10 +90,10 @@ class IQRC(Solver):
         oracle: Solver | None = None,
         weight: float = 1.0,
         iterations: int = 30,
-        tolerance: float = 1e-3,
+        tolerance: float = 0.05,
         output: Literal["best", "last", "random"] = "best",
     ) -> None:
-        self.oracle = SFLS(oracle=SMD(steps=1000), levels=6) if oracle is None else oracle
+        self.oracle = SFLS(oracle=SMD(steps=1000), levels=6, least_span=0.0) if oracle is None else oracle
         if not isinstance(self.oracle, Solver):
             raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
         self.weight = number("weight", weight, "must be positive and finite.", above=0.0)
@@ -157,36 +115,26 @@ class IQRC(Solver):
         return other
 
     def init(self, problem: MinMaxProblem, start: Start) -> IQRCState:
-        """See :meth:`Solver.init`."""
-        runs, m = int(start.x.shape[0]), len(problem.constraints)
-        if problem.data.size is None:
-            x, objective, constraints = start.x, np.full(runs, np.inf), np.full((runs, m), np.inf)
-        else:
-            x = problem.family.refine(start.x, problem.data)
-            objective, constraints = measure(problem, x)
-        values = np.concatenate([objective[:, None], constraints], axis=1)
+        """See :meth:`Solver.init`; refuses a start whose exact values are not finite."""
+        begun = first_fields(problem, start)
+        x, objective, constraints = begun["x"], begun["objective"], begun["constraints"]
+        runs = len(objective)
+        convex = all(float(constraint.weak_convexity) <= 0 for constraint in problem.constraints)
+        searchable = convex and problem.data.size is not None
         return IQRCState(
-            problem=problem,
-            x=x,
-            objective=objective,
-            constraints=constraints,
+            **begun,
             best=x,
             best_objective=objective,
             best_constraints=constraints,
             movement=np.full(runs, np.inf),
             picked=x,
-            picked_values=values,
+            picked_values=np.concatenate([objective[:, None], constraints], axis=1),
             outer=0,
             stalls=np.zeros(runs, dtype=int),
+            seeking=(constraints.max(axis=1) >= 0) & searchable,
             active=np.arange(runs),
             inner=None,
             origin=start.position,
-            status=(None,) * runs,
-            reason=("the solve is going on.",) * runs,
-            trace=(),
-            steps=0,
-            samples=0,
-            next=replace(start, x=x),
         )
 
     def finished(self, state: IQRCState) -> bool:
@@ -195,17 +143,23 @@ class IQRC(Solver):
 
     def step(self, state: IQRCState) -> IQRCState:
         """See :meth:`Solver.step`: one step of the oracle."""
+        seeking = bool(state.seeking.any())
         if state.inner is None:
-            active = np.flatnonzero([status is None for status in state.status])
+            active = np.flatnonzero(state.seeking if seeking else [status is None for status in state.status])
             start = take_start(replace(state.next, x=state.x), active)
+            problem = state.problem.take(active)
+            if not seeking:
+                problem = problem.with_proximal(np.asarray(to_numpy(start.x)), self.weight)
             if state.problem.data.size is not None:
-                start = replace(start, position=state.origin.jumped(2 * state.outer + 1))
-            proximal = state.problem.take(active).with_proximal(np.asarray(to_numpy(start.x)), self.weight)
-            state = replace(state, active=active, inner=self.oracle.take(active).init(proximal, start))
+                position = state.origin if seeking else state.origin.jumped(2 * state.outer + 1)
+                start = replace(start, position=position)
+            state = replace(state, active=active, inner=self.oracle.take(active).init(problem, start))
         inner, oracle = state.inner, self.oracle.take(state.active)
         if not oracle.finished(inner):
             inner = oracle.step(inner)
             state = replace(state, inner=inner)
+        if seeking:
+            return sought(state, oracle.outcome(inner), oracle.finished(inner))
         return self._end(state) if oracle.finished(inner) else state
 
     def outcome(self, state: IQRCState) -> Outcome:
@@ -227,7 +181,7 @@ class IQRC(Solver):
             constraints=constraints,
             lower=np.full(len(state.status), -np.inf),
             exact=exact,
-            confidence=1.0 if exact else 0.0,
+            confidence=float(exact),
             status=tuple(Status.BUDGET if status is None else status for status in state.status),
             reason=state.reason,
             trace=state.trace,
@@ -261,28 +215,36 @@ class IQRC(Solver):
         # A short step may also mean that the oracle failed, so it proves nothing by itself.
         proof = np.isfinite(stationarity)
         size = np.asarray(to_numpy(state.problem.primal.norm(new)), dtype=float)
-        short = movement <= np.where(proof, _ROUNDING * (1.0 + size), self.tolerance)
+        short = movement <= np.where(proof, _ROUNDING * (1.0 + size), _SHORT * self.tolerance)
         stalls = state.stalls.copy()
         stalls[runs] = np.where(short, stalls[runs] + 1, 0)
         status, reason = list(state.status), list(state.reason)
         rows: list[Mapping[str, Any]] = []
         outer = state.outer + 1
+        # The proof is about the centre, which therefore must be feasible, and is what the run ends with.
+        certified = (stationarity <= self.tolerance) & (state.constraints[runs].max(axis=1) <= 0)
         for i, j in enumerate(runs):
             feasible = bool(constraints[i].max() <= 0)
             if found.status[i] is Status.DIVERGED:
                 status[j], reason[j] = Status.DIVERGED, found.reason[i]
-            elif feasible and stationarity[i] <= self.tolerance:
+                certified[i] = False
+            elif certified[i]:
                 text = f"the proximal point is proved to lie within {stationarity[i]:.3g}"
                 status[j], reason[j] = Status.SOLVED, f"nearly stationary: {text}."
+                if self.output == "random" and bool((state.picked[j] != state.x[j]).any()):
+                    text = f"{text} of another iterate than the one drawn, about which nothing is proved"
+                    status[j], reason[j] = Status.BUDGET, f"{text}."
             elif stalls[j] >= _STALLS:
                 what = (
                     "found nothing better"
                     if proof[i]
-                    else f"moved by no more than {self.tolerance:g}, which proves nothing"
+                    else f"moved by no more than {_SHORT * self.tolerance:g}, which proves nothing"
                 )
                 status[j], reason[j] = Status.BUDGET, f"{_STALLS} times in a row the oracle {what}."
             elif outer >= self.iterations:
                 status[j], reason[j] = Status.BUDGET, f"the last proximal step has length {movement[i]:.3g}."
+            if status[j] is Status.BUDGET and not feasible:
+                reason[j] = f"{reason[j][:-1]}; its oracle said: {found.reason[i]}"
             rows.append(
                 {
                     "run": int(j),
@@ -294,27 +256,24 @@ class IQRC(Solver):
                     "steps": state.steps + found.steps,
                 }
             )
+        new = xp.where(xp.asarray(certified[:, None].astype(float), new) > 0, xp.rows(state.x, runs), new)
+        objective = np.where(certified, state.objective[runs], objective)
+        constraints = np.where(certified[:, None], state.constraints[runs], constraints)
         best_violation = state.best_constraints[runs].max(axis=1)
         violation = constraints.max(axis=1)
         better = np.where(
             best_violation <= 0, (violation <= 0) & (objective < state.best_objective[runs]), violation < best_violation
         )
+        better |= certified
         # Reservoir sampling: uniform over the outer iterates, with random numbers that no sample is drawn with.
         draw = state.origin.jumped(2 * outer).rng().random()
-        pick = np.full(runs.size, draw * outer < 1.0)
-        values = np.concatenate([objective[:, None], constraints], axis=1)
-        chosen, kept = runs[better], runs[pick]
+        pick = (draw * outer < 1.0) & ~certified
+        state = moved(state, "x", runs, new, objective, constraints)
+        state = moved(state, "best", runs[better], new[better], objective[better], constraints[better])
+        state = moved(state, "picked", runs[pick], new[pick], objective[pick], constraints[pick])
         return replace(
             state,
-            x=put_rows(state.x, runs, new),
-            objective=put_rows(state.objective, runs, objective),
-            constraints=put_rows(state.constraints, runs, constraints),
-            best=put_rows(state.best, chosen, new[better]),
-            best_objective=put_rows(state.best_objective, chosen, objective[better]),
-            best_constraints=put_rows(state.best_constraints, chosen, constraints[better]),
             movement=put_rows(state.movement, runs, movement),
-            picked=put_rows(state.picked, kept, new[pick]),
-            picked_values=put_rows(state.picked_values, kept, values[pick]),
             outer=outer,
             stalls=stalls,
             inner=None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core import Estimate, Status
+from minmaxcon.core import Estimate, LevelProblem, Status
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.solvers.repair import measure, pull_back
 
@@ -20,6 +20,8 @@ __all__ = ["Verdict", "judge_exactly", "judge_stream"]
 
 _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
+
+_ENDED = "the stream has ended; the point is feasible by estimate."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,23 @@ def _choose(mask: Any, new: Array, old: Array) -> Array:
     return xp.where(xp.asarray(np.asarray(mask, dtype=float)[:, None], old) > 0, new, old)
 
 
+def _rows(state: SFLSState, estimate: Estimate, **columns: Any) -> list[Mapping[str, Any]]:
+    """Return the rows that a query adds to the trace; P and D are NaN where there is none."""
+    searching = bool(np.isinf(state.level[state.active]).any())
+    nothing = np.full(state.active.size, np.nan)
+    columns = {"r": state.level[state.active], "U": estimate.upper, "P": nothing, "D": nothing, **columns}
+    return [
+        {
+            "run": int(j),
+            "level": int(state.rounds[j]) - 1,
+            "phase": "search" if searching else "level",
+            **{name: float(column[i]) for name, column in columns.items()},
+            "steps": state.steps + estimate.steps,
+        }
+        for i, j in enumerate(state.active)
+    ]
+
+
 def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
     """Judge a query on finite data by exact evaluation."""
     runs = state.active
@@ -52,11 +71,7 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
     searching = bool(np.isinf(state.level[runs]).any())
     level, first, opening = state.level[runs].copy(), state.first[runs].copy(), state.opening[runs].copy()
     anchor, x = state.anchor[runs], state.x[runs]
-    objective, constraints, lower = (
-        state.objective[runs].copy(),
-        state.constraints[runs].copy(),
-        state.lower[runs].copy(),
-    )
+    objective, constraints, lower = state.objective[runs], state.constraints[runs], state.lower[runs]
 
     family = problem.constraint_family if searching else problem.family
     raw = family.refine(estimate.x, problem.data)
@@ -66,8 +81,8 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
     question = problem.feasibility(runs.size) if searching else problem.at_level(level)
     bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x)
 
+    hit = (violation < -_TIE) & np.isfinite(new_objective)
     if searching:
-        hit = violation < -_TIE
         anchor = _choose(hit, new, anchor)
         level = np.where(hit, new_objective + solver.slack, level)
         first = np.where(hit, level, first)
@@ -84,10 +99,14 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
             violation = new_constraints.max(axis=1)
         weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
         lower = np.maximum(lower, np.where(weight > 1e-8, level + bound / np.maximum(weight, 1e-8), -np.inf))
+        stuck = ((new_objective >= objective) | (violation > 0)) & (objective >= level)
+        if stuck.any():  # perhaps the first point is the best: then its dual is (1, 0, ..., 0)
+            lower = np.where(stuck, np.maximum(lower, _unconstrained(question, estimate)), lower)
 
     old_violation = constraints.max(axis=1)
     feasible, was_feasible = violation <= 0, old_violation <= 0
     better = np.where(was_feasible, feasible & (new_objective < objective), violation < old_violation)
+    better &= np.isfinite(new_objective)
     x = _choose(better, new, x)
     objective = np.where(better, new_objective, objective)
     constraints = np.where(better[:, None], new_constraints, constraints)
@@ -97,37 +116,44 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
 
     status: list[Status | None] = []
     reason: list[str] = []
-    rows: list[Mapping[str, Any]] = []
     levels = state.rounds - state.searched
     for i, j in enumerate(runs):
         verdict: tuple[Status | None, str]
         if estimate.failure[i] is not None:
             verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds[j]}."
         elif searching:
-            verdict = _search_verdict(violation[i], bound[i], int(state.rounds[j]), solver.searches)
+            margin = violation[i] if hit[i] else max(violation[i], 0.0)  # an objective that is no number is no start
+            verdict = _search_verdict(margin, bound[i], int(state.rounds[j]), solver.searches)
         else:
             verdict = _level_verdict(
                 objective[i], lower[i], first[i], exact_upper[i], opening[i], int(levels[j]), solver
             )
         status.append(verdict[0])
         reason.append(verdict[1])
-        rows.append(
-            {
-                "run": int(j),
-                "level": int(state.rounds[j]) - 1,
-                "phase": "search" if searching else "level",
-                "r": float(state.level[j]),
-                "U": float(estimate.upper[i]),
-                "P": float(exact_upper[i]),
-                "D": float(bound[i]),
-                "objective": float(objective[i]),
-                "violation": float(constraints[i].max()),
-                "estimate_violation": float(raw_violation[i]),
-                "lower": float(lower[i]),
-                "steps": state.steps + estimate.steps,
-            }
-        )
+    rows = _rows(
+        state,
+        estimate,
+        P=exact_upper,
+        D=bound,
+        objective=objective,
+        violation=constraints.max(axis=1),
+        estimate_violation=raw_violation,
+        lower=lower,
+    )
     return Verdict(level, anchor, first, x, objective, constraints, lower, opening, status, reason, rows)
+
+
+def _unconstrained(question: LevelProblem, estimate: Estimate) -> Any:
+    """Bound the objective from below by its own minimum over X, at the inner variables of the estimate."""
+    xp = namespace(estimate.x)
+    owner = question.dual().owner
+    weight = np.asarray(to_numpy(estimate.weights), dtype=np.float64)
+    y = np.zeros_like(weight)
+    y[:, 0] = 1.0
+    scaled = np.asarray(to_numpy(estimate.scaled), dtype=np.float64)
+    a = np.where(owner == 0, scaled / np.maximum(weight[:, :1], 1e-300), 0.0)
+    bound = lower_bound(question, xp.asarray(y, estimate.x), xp.asarray(a, estimate.x), estimate.x)
+    return np.where(weight[:, 0] > 1e-8, question.bounds[:, 0] + bound, -np.inf)
 
 
 def _search_verdict(violation: float, bound: float, rounds: int, searches: int) -> tuple[Status | None, str]:
@@ -150,8 +176,11 @@ def _level_verdict(
     gap, span = objective - lower, first - lower
     if np.isfinite(lower):
         relative = gap / span if span > 0 else 0.0
-        if gap <= solver.tolerance * span or gap <= _TIE * (1.0 + abs(objective)):
+        if gap <= solver.tolerance * span:
             return Status.SOLVED, f"relative optimality is at most {max(relative, 0.0):.3g}, exactly on the data."
+        if gap <= max(solver.tolerance * solver.least_span, _TIE) * (1.0 + abs(objective)):
+            text = f"the objective is within {gap:.3g} of the optimal value, exactly on the data"
+            return Status.SOLVED, f"{text}; the first level was hardly farther from it."
         if rounds >= solver.levels:
             return Status.BUDGET, f"after {rounds} levels relative optimality is at most {relative:.3g}."
         return None, f"relative optimality is at most {relative:.3g}."
@@ -172,16 +201,14 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
 
     U bounds H from above only, so it gives neither a lower bound on the optimal value nor a proof of optimality: the
     certificate's lower bound stays at minus infinity, and a run that ends by the paper's rule ends without that claim.
+    After a search the objective is estimated from up to 20,000 points read ahead; the next query goes back to where the
+    search ended, for which the source opens its points again.
     """
     runs = state.active
     searching = bool(np.isinf(state.level[runs]).any())
     level, first, opening = state.level[runs].copy(), state.first[runs].copy(), state.opening[runs].copy()
     anchor, x = state.anchor[runs], state.x[runs]
-    objective, constraints, lower = (
-        state.objective[runs].copy(),
-        state.constraints[runs].copy(),
-        state.lower[runs].copy(),
-    )
+    objective, constraints, lower = state.objective[runs], state.constraints[runs], state.lower[runs]
     upper = np.asarray(estimate.upper, dtype=float)
     values = np.asarray(estimate.values, dtype=float)
     margins = values if searching else values[:, 1:]
@@ -190,10 +217,12 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
 
     status: list[Status | None] = []
     reason: list[str] = []
-    rows: list[Mapping[str, Any]] = []
     levels = state.rounds - state.searched
+    hit = violation < 0
     if searching:
-        hit = violation < 0
+        objective = _objective_estimate(state, estimate)
+        hit &= np.isfinite(objective)
+        level = first = np.where(hit, objective + solver.slack, level)
         constraints = margins
         anchor, x = _choose(hit, estimate.x, anchor), estimate.x
     else:
@@ -202,67 +231,62 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
         x = _choose(better, estimate.x, x)
         objective = np.where(better, values[:, 0] + level, objective)
         constraints = np.where(better[:, None], margins, constraints)
+        level = np.where(upper < 0, level + upper / (2.0 * solver.theta), level)
     for i, j in enumerate(runs):
         verdict: tuple[Status | None, str]
         if estimate.failure[i] is not None:
             verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds[j]}."
         elif searching:
-            verdict = _stream_search(violation[i], exhausted, int(state.rounds[j]), solver.searches)
+            verdict = _stream_search(bool(hit[i]), violation[i], exhausted, int(state.rounds[j]), solver.searches)
         elif violation[i] <= 0 and upper[i] >= -_stop(solver, opening[i]):
             share_left = max(-upper[i], 0.0) / max(-opening[i], 1e-300)
             text = f"the level-set rule U >= -eps_opt holds, U being {share_left:.3g} of its first value; this"
             verdict = Status.BUDGET, f"{text} proves no optimality on a stream."
         elif exhausted or levels[j] >= solver.levels:
-            verdict = Status.BUDGET, "the stream has ended." if exhausted else f"after {levels[j]} levels."
+            verdict = Status.BUDGET, _ENDED if exhausted else f"after {levels[j]} levels; feasible by estimate."
         else:
             verdict = None, f"after {levels[j]} levels."
         status.append(verdict[0])
         reason.append(verdict[1])
-        rows.append(
-            {
-                "run": int(j),
-                "level": int(state.rounds[j]) - 1,
-                "phase": "search" if searching else "level",
-                "r": float(state.level[j]),
-                "U": float(upper[i]),
-                "P": float("nan"),
-                "D": float("nan"),
-                "objective": float(objective[i]),
-                "violation": float(constraints[i].max()),
-                "estimate_violation": float(violation[i]),
-                "lower": float(lower[i]),
-                "steps": state.steps + estimate.steps,
-            }
-        )
-    if searching:
-        start = _objective_estimate(state, estimate)
-        level = np.where(violation < 0, start + solver.slack, level)
-        first = np.where(violation < 0, level, first)
-        objective = start
-    else:
-        level = np.where(upper < 0, level + upper / (2.0 * solver.theta), level)
+    rows = _rows(
+        state,
+        estimate,
+        objective=objective,
+        violation=constraints.max(axis=1),
+        estimate_violation=violation,
+        lower=lower,
+    )
     return Verdict(level, anchor, first, x, objective, constraints, lower, opening, status, reason, rows)
 
 
-def _stream_search(violation: float, exhausted: bool, rounds: int, searches: int) -> tuple[Status | None, str]:
-    if violation < 0:
-        return (Status.BUDGET, "the stream has ended.") if exhausted else (None, "a strictly feasible point was found.")
+def _stream_search(
+    hit: bool, violation: float, exhausted: bool, rounds: int, searches: int
+) -> tuple[Status | None, str]:
+    if hit:
+        return (Status.BUDGET, _ENDED) if exhausted else (None, "a strictly feasible point was found, by estimate.")
     if exhausted or rounds >= searches:
         return Status.NOT_STRICTLY_FEASIBLE, f"the least violation found is {violation:.6g}."
     return None, "looking for a strictly feasible point."
 
 
 def _objective_estimate(state: SFLSState, estimate: Estimate) -> Any:
-    """Estimate the objective at the points found, from the next samples of the stream (which are not used up)."""
-    problem = state.problem.take(state.active)
-    question = problem.at_level(np.zeros(state.active.size))
-    dual = question.dual()
+    """Estimate the objective at the points found from the next samples of the stream, which are not used up.
+
+    Where the stream has ended there are none, and the samples of the search itself serve, read once more.
+    """
+    runs = state.active
+    problem = state.problem.take(runs)
+    question = problem.at_level(np.zeros(runs.size))
+    begun = state.positions[int(state.rounds[runs[0]]) - 1]
     F: Any = 0.0
     G: Any = 0.0
     count = 0
-    for batch in problem.data.draw(estimate.next.position, 200, 100)[0]:
-        found = question.family.evaluate(estimate.x, batch)
-        F, G, count = F + found.F, G + found.G, count + 1
-    if count == 0:
-        return np.full(state.active.size, np.inf)
-    return np.asarray(to_numpy(dual.support(F / count, G / count)), dtype=np.float64)[:, 0]
+    for position, steps, size in ((estimate.next.position, 200, 100), (begun, 200, 100), (begun, 100, 1)):
+        for batch in problem.data.draw(position, steps, size)[0]:
+            found = question.family.evaluate(estimate.x, batch)
+            F, G, count = F + found.F, G + found.G, count + 1
+        if count:
+            break
+    else:
+        return np.full(runs.size, np.inf)
+    return np.asarray(to_numpy(question.dual().support(F / count, G / count)), dtype=np.float64)[:, 0]

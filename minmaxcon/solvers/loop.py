@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
+from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.sfls import SFLS
@@ -70,8 +71,10 @@ def iterate(problem: MinMaxProblem, solver: Solver, *, seed: int = 0, x0: Any = 
     Raises
     ------
     InvalidInput
-        If the seed is not a whole number, or x0 is not a finite point of the primal set.
+        If the problem is no problem, the solver no solver, the seed not a whole number, or x0 not a finite point of the
+        primal set.
     """
+    _check_parts(problem, solver)
     state = solver.init(problem, _start(problem, solver, seed, x0))
     yield state
     while not solver.finished(state):
@@ -121,8 +124,8 @@ def solve(
         If an argument is out of range.
     """
     solver = SFLS() if solver is None else solver
-    if not isinstance(solver, Solver):
-        raise InvalidInput("solver", solver, "must be a Solver such as SFLS() or IQRC().")
+    _check_parts(problem, solver)
+    callbacks = _functions(callbacks)
     if time_limit is not None:
         time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)
     if budget is not None:
@@ -155,15 +158,29 @@ def _nothing() -> None:
     """Close what needs no closing."""
 
 
+def _check_parts(problem: Any, solver: Any) -> None:
+    if not isinstance(problem, MinMaxProblem):
+        raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
+    if not isinstance(solver, Solver):
+        raise InvalidInput("solver", solver, "must be a Solver such as SFLS() or IQRC().")
+
+
+def _functions(callbacks: Any) -> list[Callback]:
+    found = list(callbacks) if isinstance(callbacks, Iterable) else []
+    if isinstance(callbacks, Iterable) and all(map(callable, found)):
+        return found
+    raise InvalidInput("callbacks", callbacks, "must be a list of functions of one argument; put a single one in [ ].")
+
+
 def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InvalidInput("seed", seed, "must be a whole number of at least 0.")
-    sizes = {n for n in (problem.runs, solver.runs, np.shape(x0)[0] if np.ndim(x0) == 2 else None) if n is not None}
+    points: Any = None if x0 is None else numbers("x0", x0)
+    sizes = {n for n in (problem.runs, solver.runs, len(points) if np.ndim(points) == 2 else None) if n is not None}
     if len(sizes) > 1:
         raise InvalidInput("runs", sorted(sizes), "bounds, step sizes and x0 must agree about the number of runs.")
     x = problem.start_point(next(iter(sizes), 1))
-    if x0 is not None:
-        points = np.asarray(to_numpy(x0), dtype=np.float64)
+    if points is not None:
         if points.shape[-1:] != (problem.primal.dimension,) or points.ndim > 2:
             raise InvalidInput("x0", points.shape, f"must have shape ({problem.primal.dimension},) or one row per run.")
         if not np.isfinite(points).all() or not np.all(problem.primal.contains(points, 1e-6)):
@@ -176,7 +193,7 @@ def _solution(
     problem: MinMaxProblem, outcome: Outcome, ended: tuple[Status, str] | None, seconds: float, settings: dict[str, Any]
 ) -> Solution:
     feasible = outcome.constraints.max(axis=1) <= 0
-    final = {Status.SOLVED, Status.INFEASIBLE, Status.NOT_STRICTLY_FEASIBLE, Status.DIVERGED}
+    final = {Status.SOLVED, Status.INFEASIBLE, Status.NOT_STRICTLY_FEASIBLE, Status.OUT_OF_REACH, Status.DIVERGED}
     statuses, reasons, certificates = [], [], []
     for j, status in enumerate(outcome.status):
         reason = outcome.reason[j]
@@ -186,9 +203,7 @@ def _solution(
             status = Status.NOT_STRICTLY_FEASIBLE
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
-        upper = float(outcome.objective[j]) if feasible[j] else np.inf
-        kind = "exact on the data" if outcome.exact else "with confidence"
-        certificates.append(Certificate(kind, upper, float(outcome.lower[j]), outcome.confidence))
+        certificates.append(_certificate(outcome, j, bool(feasible[j])))
     names = list(outcome.trace[0]) if outcome.trace else []
     trace = {name: np.array([row[name] for row in outcome.trace]) for name in names}
     x = np.asarray(to_numpy(outcome.x), dtype=np.float64)
@@ -207,6 +222,15 @@ def _solution(
         seconds=seconds,
         settings=settings,
     )
+
+
+def _certificate(outcome: Outcome, run: int, feasible: bool) -> Certificate:
+    upper, lower = float(outcome.objective[run]), float(outcome.lower[run])
+    upper = upper if feasible and np.isfinite(upper) else np.inf
+    lower = -np.inf if np.isnan(lower) else lower
+    if np.isinf(upper) and np.isinf(lower):
+        return Certificate("none", upper, lower, 0.0)
+    return Certificate("exact on the data" if outcome.exact else "estimate", upper, lower, outcome.confidence)
 
 
 def describe(part: Any) -> Any:

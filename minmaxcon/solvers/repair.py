@@ -1,4 +1,4 @@
-"""Bringing a nearly feasible point back to feasibility along a segment."""
+"""Exact values of points, and bringing a nearly feasible one back to feasibility along a segment."""
 
 from __future__ import annotations
 
@@ -6,17 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import MinMaxProblem
+from minmaxcon.errors import InvalidInput
 
-__all__ = ["measure", "pull_back"]
+__all__ = ["first_values", "measure", "pull_back"]
 
 
 def measure(problem: MinMaxProblem, x: Array) -> tuple[Any, Any]:
     """Return the exact objective (R,) and constraints :math:`f_i - b_i` (R, m) at x (R, d), on finite data."""
     runs = int(x.shape[0])
-    values = problem.at_level(np.zeros(runs)).values(x)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # callers look whether values are finite
+        values = problem.at_level(np.zeros(runs)).values(x)
     return values[:, 0], values[:, 1:] - problem.bounds(runs)
+
+
+def first_values(problem: MinMaxProblem, x: Array) -> tuple[Array, Any, Any]:
+    """Return the starting points, refined, with their objective (R,) and :math:`f_i - b_i` (R, m).
+
+    On streams nothing exact is known, and all values are infinite.
+
+    Raises
+    ------
+    InvalidInput
+        If an exact value is not finite; the function is named.
+    """
+    runs = int(x.shape[0])
+    if problem.data.size is None:
+        return x, np.full(runs, np.inf), np.full((runs, len(problem.constraints)), np.inf)
+    x = problem.family.refine(x, problem.data)
+    objective, constraints = measure(problem, x)
+    finite = np.isfinite(np.concatenate([objective[:, None], constraints], axis=1))
+    if not finite.all():
+        run, function = np.argwhere(~finite)[0]
+        name = (problem.objective, *problem.constraints)[function].name
+        remedy = f"{name!r} is not finite there; give the problem a start, or the solve an x0, where every function is."
+        raise InvalidInput("start", to_numpy(x)[run], remedy)
+    return x, objective, constraints
 
 
 def pull_back(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,39 +14,29 @@ from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.judge import judge_exactly, judge_stream
-from minmaxcon.solvers.repair import measure
 from minmaxcon.solvers.runs import put_dual, put_rows, take_start
 from minmaxcon.solvers.smd import SMD
+from minmaxcon.solvers.state import RunsState, first_fields
 
 __all__ = ["SFLS", "SFLSState"]
 
 
 @dataclass(frozen=True, slots=True)
-class SFLSState:
-    """Where a solve stands.
+class SFLSState(RunsState):
+    """Where a solve stands; ``x`` is the best point so far, and ``next`` has the duals of levels.
 
     Attributes
     ----------
-    problem : MinMaxProblem
-        The problem.
     level : ndarray (R,)
         The level r of each run; infinite while a run is still looking for a strictly feasible point.
     anchor : array (R, d)
         A strictly feasible point of each run, where one is known: the point whose objective was the first level.
     first : ndarray (R,)
         The first level :math:`r_0`.
-    x, objective, constraints : arrays (R, d), (R,), (R, m)
-        The best point so far and its values.
     lower : ndarray (R,)
         Lower bounds on the optimal values.
     opening : ndarray (R,)
         The first bound :math:`U(r_0)`, against which progress is measured where there is no certificate.
-    status : tuple of (Status or None)
-        None while a run goes on.
-    reason : tuple of str
-        Evidence.
-    next : Start
-        Where the next query starts, for all R runs; its duals are those of levels.
     search_dual : DualPoint or None
         The duals of searches, which have no weight of the objective.
     rounds, searched : ndarray (R,) of int
@@ -58,33 +47,19 @@ class SFLSState:
         The runs of the current query.
     query : object or None
         The oracle's state.
-    trace : tuple of mapping
-        Rows so far.
-    steps, samples : int
-        Cost so far, without the current query.
     """
 
-    problem: MinMaxProblem
     level: Any
     anchor: Array
     first: Any
-    x: Array
-    objective: Any
-    constraints: Any
     lower: Any
     opening: Any
-    status: tuple[Status | None, ...]
-    reason: tuple[str, ...]
-    next: Start
     search_dual: DualPoint | None
     rounds: Any
     searched: Any
     positions: tuple[Position, ...]
     active: Any
     query: Any
-    trace: tuple[Mapping[str, Any], ...]
-    steps: int
-    samples: int
 
 
 class SFLS(Solver):
@@ -99,7 +74,8 @@ class SFLS(Solver):
     :math:`P(r, \bar x)`, a point counts as feasible only on that, an infeasible estimate is pulled back towards the
     strictly feasible point, and the averaged duals give the certificate's lower bound :math:`r + D(r)/\bar y_0`. A run
     is solved when upper and lower bound agree within the tolerance. On streams the oracle's U steers the
-    levels, as in the paper, but proves nothing: there is no lower bound, and no run ends as solved.
+    levels, as in the paper, but proves nothing: objective and feasibility are estimates, there is no lower bound, and
+    no run ends as solved.
 
     Parameters
     ----------
@@ -112,9 +88,11 @@ class SFLS(Solver):
     theta : float
         :math:`\theta > 1/2`.
     delta : float
-        Probability with which the guarantees may fail on streams.
+        :math:`\delta`: query k asks the oracle for an answer that is right with probability :math:`1 - \delta_k`. SMD,
+        like any oracle of a fixed number of steps, takes no notice of it, and no result claims it.
     oracle_error : float
-        :math:`\epsilon_A`, handed to oracles that can aim at an accuracy.
+        :math:`\epsilon_A`, handed to oracles that can aim at an accuracy, which SMD cannot; and taken off
+        :math:`|H(r_0)|` in the rule that ends runs without a certificate.
     slack : float
         Added to the first level, for starts that are only nearly feasible.
     searches : int
@@ -122,6 +100,9 @@ class SFLS(Solver):
     growth : float
         Factor, at least 1, by which each query is longer than the one before: the noise that is left in an average
         falls with the root of its length, so any tolerance is reached in the end.
+    least_span : float
+        :math:`r_0 - f^*` counts as at least this share of :math:`1 + |f_0(x)|`, so that a run that starts near the
+        optimum can be solved: its gap need not be smaller than ``tolerance * least_span * (1 + |f_0(x)|)``.
 
     Raises
     ------
@@ -144,6 +125,7 @@ class SFLS(Solver):
         slack: float = 0.0,
         searches: int = 5,
         growth: float = 1.1,
+        least_span: float = 0.01,
     ) -> None:
         self.oracle = SMD() if oracle is None else oracle
         if not isinstance(self.oracle, Oracle):
@@ -158,6 +140,7 @@ class SFLS(Solver):
         self.oracle_error = number("oracle_error", oracle_error, "must be finite and at least 0.", least=0.0)
         self.slack = number("slack", slack, "must be finite and at least 0.", least=0.0)
         self.growth = number("growth", growth, "must be finite and at least 1.", least=1.0)
+        self.least_span = number("least_span", least_span, "must be finite and at least 0.", least=0.0)
 
     @property
     def runs(self) -> int | None:
@@ -171,39 +154,29 @@ class SFLS(Solver):
         return other
 
     def init(self, problem: MinMaxProblem, start: Start) -> SFLSState:
-        """See :meth:`Solver.init`; evaluates the start exactly on finite data."""
-        runs = int(start.x.shape[0])
-        x = start.x
-        if problem.data.size is None:
-            objective = np.full(runs, np.inf)
-            constraints = np.full((runs, len(problem.constraints)), np.inf)
-        else:
-            x = problem.family.refine(x, problem.data)
-            objective, constraints = measure(problem, x)
-        strict = constraints.max(axis=1) < 0
-        level = np.where(strict, objective + self.slack, np.inf)
+        """See :meth:`Solver.init`; evaluates the start exactly on finite data.
+
+        Raises
+        ------
+        InvalidInput
+            If its values are not finite.
+        """
+        begun = first_fields(problem, start)
+        x, objective, runs = begun["x"], begun["objective"], int(start.x.shape[0])
+        level = np.where(begun["constraints"].max(axis=1) < 0, objective + self.slack, np.inf)
         return SFLSState(
-            problem=problem,
+            **begun,
             level=level,
             anchor=x,
             first=level.copy(),
-            x=x,
-            objective=objective,
-            constraints=constraints,
             lower=np.full(runs, -np.inf),
             opening=np.full(runs, np.nan),
-            status=(None,) * runs,
-            reason=("the solve is going on.",) * runs,
-            next=replace(start, x=x),
             search_dual=None,
             rounds=np.zeros(runs, dtype=int),
             searched=np.zeros(runs, dtype=int),
             positions=(start.position,),
             active=np.arange(0),
             query=None,
-            trace=(),
-            steps=0,
-            samples=0,
         )
 
     def finished(self, state: SFLSState) -> bool:
@@ -231,7 +204,7 @@ class SFLS(Solver):
             constraints=state.constraints,
             lower=state.lower,
             exact=exact,
-            confidence=1.0 if exact else 1.0 - self.delta,
+            confidence=float(exact),
             status=tuple(Status.BUDGET if status is None else status for status in state.status),
             reason=state.reason,
             trace=state.trace,

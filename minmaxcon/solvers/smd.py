@@ -91,7 +91,7 @@ class SMD(Oracle):
     mixing : float
         Warm duals are mixed with this share of the uniform weights.
     block : int
-        Steps between two looks at the clock; results do not depend on it.
+        Steps between two looks at the clock, whose samples are drawn at once; results do not depend on it.
 
     Raises
     ------
@@ -114,6 +114,10 @@ class SMD(Oracle):
     ) -> None:
         self.steps, self.block = whole_number("steps", steps), whole_number("block", block)
         self.batch_size = whole_number("batch_size", batch_size)
+        largest = _LARGEST_DRAW // min(self.steps, self.block)
+        if self.batch_size > largest:
+            remedy = f"at most {largest:,} samples a step fit into memory where {min(self.steps, self.block)} steps are"
+            raise InvalidInput("batch_size", batch_size, f"{remedy} drawn at once; take fewer, such as 100.")
         remedy = "must lie between 0 and 1."
         self.mixing = number("mixing", mixing, remedy, least=0.0)
         if self.mixing > 1.0:
@@ -283,6 +287,9 @@ class SMD(Oracle):
 
 
 _rule = step_rule
+_LARGEST_DRAW = 10**8
+"""Samples that may be drawn at once: their indices alone are 800 MB."""
+
 _PROBES = 16
 """Points of the sets at which the theory's step sizes measure gradients."""
 

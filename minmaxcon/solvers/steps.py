@@ -249,6 +249,7 @@ def step_rule(rule: str | StepRule) -> StepRule:
     """Return a step rule from its name (``"adaptive"``, ``"inverse_sqrt"``, ``"theory"``) or as it is."""
     if isinstance(rule, StepRule):
         return rule
-    if rule not in _RULES:
+    found = _RULES.get(str(rule))  # a list itself cannot be looked up
+    if found is None:
         raise UnknownName("step_rule", rule, _RULES)
-    return _RULES[rule]()
+    return found()

@@ -45,11 +45,12 @@ def changed(cell: int, value: str) -> Callable[[list[list[str]]], list[list[str]
         (empty_cell, ("no row has group=a & label=yes",)),
         (changed(1, "nan"), ("row 7 (line 8)", "column 'x2'", "missing")),
         (changed(1, "inf"), ("row 7 (line 8)", "column 'x2'", "not finite")),
+        (changed(1, "1e200"), ("row 7 (line 8)", "column 'x2'", "1e+200 is too large, above 1e+100")),
         (changed(1, "abc"), ("row 7 (line 8)", "column 'x2'", "'abc' is text in a numeric column")),
         (changed(4, "maybe"), ("has 3 labels", "'maybe', 'no', 'yes'")),
         (lambda _rows: [], ("a heading but no data row",)),
     ],
-    ids=["one class", "empty cell", "nan", "inf", "text", "three labels", "no rows"],
+    ids=["one class", "empty cell", "nan", "inf", "large", "text", "three labels", "no rows"],
 )
 def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tuple[str, ...]) -> None:
     path = write_table(tmp_path / "rows.csv", change(table_rows()))
@@ -66,11 +67,17 @@ def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tup
         (["--kappa", "-0.1,0.5"], ("--kappa=-0.1", "below 0")),
         (["--kappa", "0.1,x"], ("--kappa='0.1,x'", "'x' is no number")),
         (["--kappa", "nan"], ("--kappa=nan",)),
+        (["--kappa", "1e308"], ("--kappa=1e+308", "at most 1e+06")),
+        (["--kappa", "0.1,1e7"], ("--kappa=", "at most 1e+06")),
         (["--label", "approve"], ("--label='approve'", "leave it out")),
         (["--keep-sensitive"], ("--keep-sensitive", "leave it out")),
         (["--steps", "3.5"], ("--steps", "'3.5' is no whole number")),
         (["--steps", "0"], ("--steps=0", "at least 1")),
         (["--batch-size", "-3"], ("--batch-size=-3",)),
+        (["--batch-size", "9" * 20], ("--batch-size=" + "9" * 20, "at most 1,000,000")),
+        (["--batch-size", "1000000000000"], ("--batch-size=1000000000000", "at most 1,000,000", "such as 100")),
+        (["--solver", "iqrc", "--batch-size", "1000000000000"], ("--batch-size=1000000000000",)),
+        (["--data", ""], ("'': an empty text is no path",)),
         (["--seed", "-1"], ("--seed=-1",)),
         (["--time-limit", "-1"], ("--time-limit=-1",)),
         (["--test-fraction", "x"], ("--test-fraction", '"x"')),
@@ -86,6 +93,26 @@ def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tup
 )
 def test_options(call: Callable[..., Any], options: list[str], words: tuple[str, ...]) -> None:
     refused(call("solve", "fair_auc", *options), *words)
+
+
+def test_paths_that_are_no_files(call: Callable[..., Any], tmp_path: Path) -> None:
+    """A folder is named, also before the columns that it lacks; so is an encoding other than UTF-8."""
+    for options in ((), FILE_OPTIONS):
+        refused(call("solve", "fair_auc", "--data", tmp_path, *options), f"{tmp_path}: is not a regular file")
+    text = write_table(tmp_path / "rows.csv", table_rows()).read_text()
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
+        path = tmp_path / f"{encoding}.csv"
+        path.write_bytes(text.encode(encoding))
+        refused(call("solve", "fair_auc", "--data", path, *FILE_OPTIONS), str(path), "UTF-16", "export", "UTF-8")
+
+
+def test_a_libsvm_file_takes_no_label(call: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "rows.libsvm"
+    path.write_text("".join(f"{1 if k % 2 else -1} 1:{k % 3} 2:{k // 2 % 2}\n" for k in range(40)))
+    asked = ("solve", "fair_auc", "--data", path, "--sensitive", "2")
+    refused(call(*asked, "--label", "label"), "--label='label'", "leave it out")
+    path.write_text(path.read_text() + "1 1:1e200 2:1\n")
+    refused(call(*asked), str(path), "row 41 (line 41)", "feature index 1", "1e200", "too large")
 
 
 def test_options_of_files(call: Callable[..., Any], table: Path) -> None:

@@ -126,3 +126,27 @@ def test_a_model_of_somebody_else_is_refused(call: Callable[..., Any], result: P
     done = call("predict", result, "--data", table)
     assert done.status == 2
     assert "no model of minmaxcon" in done.err
+
+
+def test_inputs_are_never_written_over(call: Callable[..., Any], result: Path, table: Path, tmp_path: Path) -> None:
+    """Neither the rows nor the model, by whatever name, not even with --overwrite."""
+    rows = tmp_path / "rows.csv"
+    rows.write_bytes(table.read_bytes())
+    link = tmp_path / "link.csv"
+    link.symlink_to(rows)
+    model = result / "model.safetensors"
+    before = rows.read_bytes(), model.read_bytes()
+    for out in (rows, link, model, tmp_path / "." / "rows.csv"):
+        for more in ((), ("--overwrite",)):
+            done = call("predict", result, "--data", rows, "--out", out, *more)
+            assert (done.status, done.out) == (2, "")
+            assert done.err.startswith("minmaxcon: error: --out='/")
+            assert "is what the scores are made from" in done.err
+    assert (rows.read_bytes(), model.read_bytes()) == before
+
+
+def test_a_missing_column_is_asked_for_by_the_model(call: Callable[..., Any], result: Path, tmp_path: Path) -> None:
+    fresh = write_table(tmp_path / "fresh.csv", [row[:2] for row in table_rows(20)], "x1,x2")
+    done = call("predict", result, "--data", fresh)
+    assert done.status == 2
+    assert f"{fresh}: no column 'colour', asked for by the model;" in done.err

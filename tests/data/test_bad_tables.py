@@ -104,7 +104,7 @@ BAD: list[tuple[str, str | bytes, dict[str, Any], tuple[str, ...]]] = [
     ("blank file", "\n\n", {}, ("is empty",)),
     ("NUL", GOOD.encode() + b"\0\1\2", {}, ("line 7", "NUL", "binary")),
     ("binary", b"\x80\x04\x95" + bytes(range(200, 250)), {}, ("line 1", "UTF-8", "0x80")),
-    ("UTF-16", GOOD.encode("utf-16"), {}, ("line 1",)),
+    ("UTF-16", GOOD.encode("utf-16"), {}, ("is UTF-16", "export the file as UTF-8")),
     ("Latin-1", GOOD.replace("clerk", "caf\u00e9").encode("latin-1"), {}, ("line 2", "UTF-8", "0xe9")),
     ("truncated gzip", gzip.compress(GOOD.encode() * 50)[:60], {}, ("compressed", "damaged")),
     ("no feature", "income,sex\nno,a\nyes,b\nyes,a\nno,b\n", {}, ("no column is left",)),

@@ -134,6 +134,10 @@ def test_features_without_a_finite_variance_are_refused(huge: float) -> None:
         Standardizer.fit(features)
     with pytest.raises(InvalidInput, match="column 2"):
         Standardizer.fit(csr_array(features))
+    features[1, 1] = 0.0
+    for kind in (np.asarray, csr_array):
+        with pytest.raises(InvalidInput, match=r"row 1 of the training part, column 2 \('income'\)"):
+            Standardizer.fit(kind(features), ("age", "income"))
 
 
 def test_shapes_are_checked() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.data import BadPoint
 from tests.cases import labelled
 from tests.problem_library import HalfSquare, Linear
 
@@ -374,3 +375,48 @@ def test_a_function_that_returns_one_iterator_again_is_refused() -> None:
         values(stream, position(), 3, 1)
     with pytest.raises(mm.InvalidInput, match="not int"):
         mm.Stream(lambda: 3).draw(position(), 1, 1)  # type: ignore[arg-type, return-value]
+
+
+# ------------------------------------------------------------------------------------ points that change or are refused
+
+
+class Changing:
+    """A callable whose points differ from one opening to the next, from the n-th point on."""
+
+    def __init__(self, since: int) -> None:
+        self.since, self.openings = since, 0
+
+    def __call__(self) -> Iterator[dict[str, Any]]:
+        self.openings += 1
+        for i in range(100):
+            yield {"z": float(i + (1000 * self.openings if i + 1 >= self.since else 0)), "features": np.zeros(2)}
+
+
+def test_a_source_that_begins_differently_each_time_is_refused() -> None:
+    stream = mm.Stream(Changing(1))
+    stream.draw(position(0), 2, 5)
+    with pytest.raises(mm.DataError, match="point 1 is not what it was") as caught:
+        stream.draw(position(1), 2, 5)
+    assert "\n" not in str(caught.value)
+    steady = mm.Stream(Changing(101))
+    assert values(steady, position(0), 2, 5)[0] == values(steady, position(0), 2, 5)[0]
+
+
+class Refusing(Every):
+    """A preparation that takes no point of one value."""
+
+    def __init__(self, bad: float) -> None:
+        self.bad = bad
+
+    def __call__(self, memory: int, points: Any) -> tuple[int, Any]:
+        wrong = np.flatnonzero(points["z"] == self.bad)
+        if wrong.size:
+            raise BadPoint(int(wrong[0]), "z is not wanted.")
+        return super().__call__(memory, points)
+
+
+@pytest.mark.parametrize("shuffle", [1, 10])
+def test_a_point_that_the_preparation_refuses_is_named_by_its_own_number(shuffle: int) -> None:
+    stream = mm.Stream(points(40), prepare=Refusing(27.0), shuffle=shuffle)
+    with pytest.raises(mm.DataError, match=r"^stream: point 28: z is not wanted\.$"):
+        stream.draw(position(), 4, 5)

@@ -11,6 +11,7 @@ import pytest
 
 import minmaxcon as mm
 from tests import cases
+from tests.problem_library import Linear
 
 Array = Any
 
@@ -86,21 +87,92 @@ def test_the_weight_holds_steps_back() -> None:
     assert lengths[0] > 1.5 * lengths[1] > 2.0 * lengths[2]
 
 
+class Undeclared(Linear):
+    """A linear constraint that declares no convexity."""
+
+    weak_convexity = np.inf
+
+
 def test_a_start_that_is_far_from_feasible() -> None:
-    """A heavy proximal term makes the first proximal problems infeasible; the problem itself is not called so."""
+    """The first proximal problems have no feasible point; the problem itself has, which the search finds."""
     problem = cases.problem("quadratic_infeasible_start")
     far = replace(problem, start=np.array([2.0, 3.0, 3.0]))
     solution = mm.solve(far, iqrc(steps=200, levels=3, iterations=15), seed=0)
-    assert solution.status is not mm.Status.INFEASIBLE
+    assert solution.status in {mm.Status.SOLVED, mm.Status.BUDGET}
     assert solution.feasible
-    assert solution.trace["violation"][0] > 0
+    assert (solution.trace["violation"] <= 0).all()
+    # where convexity is not declared no search is made: steps come nearer, and nothing is called infeasible
+    wary = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), iqrc(steps=200, levels=3, iterations=15), seed=0)
+    assert wary.trace["violation"][0] > 0
+    assert wary.status in {mm.Status.BUDGET, mm.Status.NOT_STRICTLY_FEASIBLE}
 
 
-def test_an_infeasible_problem_is_never_solved() -> None:
+def test_an_infeasible_problem_is_proved_so_where_convexity_is_declared() -> None:
     problem = cases.quadratic().with_bounds(-50.0)
+    least = 50.0 - 6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
     solution = mm.solve(problem, iqrc(iterations=4), seed=0)
-    assert not solution.feasible
-    assert solution.status in {mm.Status.NOT_STRICTLY_FEASIBLE, mm.Status.INFEASIBLE}
+    assert solution.status is mm.Status.INFEASIBLE
+    assert f"at least {least:.4g}"[:-1] in solution.reason
+    assert solution.certificate.kind == "none"
+    assert len(solution.trace) == 0  # no proximal problem was asked
+    both = mm.solve(cases.quadratic().with_bounds([-50.0, 0.5]), iqrc(steps=200, iterations=4), seed=0)
+    assert both.status[0] is mm.Status.INFEASIBLE
+    assert both.feasible.tolist() == [False, True]
+    wary = mm.solve(replace(problem, constraints=[Undeclared(-50.0)]), iqrc(steps=50, iterations=2), seed=0)
+    assert wary.status is mm.Status.NOT_STRICTLY_FEASIBLE
+    assert "its oracle said: " in wary.reason
+
+
+def certified(solution: mm.Solution, problem: mm.MinMaxProblem, tolerance: float) -> bool:
+    """Whether the exact proximal point of the point returned lies within the tolerance, which must be feasible."""
+    values = problem.at_level(0.0).values(solution.x[None])[0, 1:] - problem.bounds()[0]
+    return bool((values <= 0).all()) and np.linalg.norm(exact_proximal_point(solution.x, 1.0) - solution.x) <= tolerance
+
+
+@pytest.mark.parametrize("output", ["best", "last", "random"])
+def test_what_is_returned_as_solved_is_what_is_proved(output: Any) -> None:
+    """The proof is about the centre of the last step: that point comes back, or nothing is claimed of another."""
+    problem, solved = cases.problem("quadratic"), 0
+    for seed in range(4):
+        for tolerance in (0.3, 0.1):
+            solver = iqrc(steps=300, levels=4, tolerance=tolerance, output=output)
+            states = list(mm.iterate(problem, solver, seed=seed))
+            solution = mm.solve(problem, solver, seed=seed)
+            assert len(solution.trace["stationarity"]) < solver.iterations  # the proof ends the run
+            if solution.status is mm.Status.SOLVED:
+                solved += 1
+                assert certified(solution, problem, solution.trace["stationarity"][-1])
+                assert (solution.x == states[-1].x[0]).all()
+            else:
+                assert output == "random"
+                assert solution.status is mm.Status.BUDGET
+                assert "another iterate than the one drawn" in solution.reason
+                assert (solution.x != states[-1].x[0]).any()
+    assert solved == 8 or output == "random"
+
+
+def test_a_proof_about_an_infeasible_centre_claims_nothing() -> None:
+    """One step proves how near the proximal point is, but the centre violates a constraint: the run goes on."""
+    start = np.array([[-1.0, -1.0, -1.0]])
+    cost = cases.arrays()["costs"].mean(axis=0)
+    problem = cases.quadratic(bound=float(cost @ start[0]) - 1e-6)
+    wary = replace(problem, constraints=[Undeclared(problem.constraints[0].bound)], start=start[0])
+    for one in (problem, wary):
+        solution = mm.solve(one, iqrc(steps=200, levels=3, tolerance=50.0, iterations=3), seed=0)
+        if solution.status is mm.Status.SOLVED:
+            assert solution.feasible
+            assert solution.x.tolist() != start[0].tolist()
+
+
+@pytest.mark.slow
+def test_the_default_tolerance_can_be_proved() -> None:
+    solved = []
+    for name in ("fair_auc_group", "fair_auc_inter", "fair_auc_intra", "quadratic", "cvar", "robust", "portfolio"):
+        solution = mm.solve(cases.problem(name), mm.IQRC(), seed=0)
+        solved.append(solution.status is mm.Status.SOLVED)
+        best = float(cases.optimum(name).objective)
+        assert solution.objective - best <= 0.02 * (1 + abs(best))
+    assert all(solved)
 
 
 @dataclass(frozen=True)
@@ -179,7 +251,7 @@ def test_iterations_limit_the_outer_steps() -> None:
 
 
 @pytest.mark.parametrize("name", ["fair_auc_inter", "quadratic"])
-def test_a_random_iterate_is_not_called_solved_unless_it_is(name: str) -> None:
+def test_a_random_iterate_that_is_solved_is_feasible(name: str) -> None:
     for seed in range(3):
         solution = mm.solve(
             cases.problem(name), iqrc(steps=200, levels=3, iterations=4, tolerance=0.5, output="random"), seed=seed

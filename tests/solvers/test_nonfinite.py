@@ -154,16 +154,64 @@ def test_what_cannot_be_reproduced_still_ends_the_run() -> None:
     assert "between steps 100 and 200 of query 1" in solution.reason
 
 
-def test_an_exact_pass_that_is_not_finite_is_never_solved() -> None:
-    class NaNEverywhere(HalfSquare):
-        def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
-            found = super().evaluate(x, batch)
-            return mm.Evaluation(found.F * np.nan, found.G, found.pullback)
+class Logarithm(mm.StochasticMinMaxConstraint):
+    """f(x) = log(x_1 - least) or minus it: not a number left of ``least``, infinite at it."""
 
-    problem = replace(cases.quadratic(), objective=NaNEverywhere())
-    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=100, batch_size=7)), seed=0)
-    assert solution.status is mm.Status.DIVERGED
-    assert "F of 'half square' is not finite at step 0" in solution.reason
+    def __init__(self, least: float, bound: Any = 0.0, sign: float = -1.0) -> None:
+        self.least, self.bound, self.sign, self.name = least, bound, sign, "logarithm"
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
+        return self.sign * np.log(x[..., 0] - self.least), None
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        def pullback(y: Array, _: Array) -> Array:
+            slope = np.zeros_like(x)
+            slope[..., 0] = self.sign * y / (x[..., 0] - self.least)
+            return slope
+
+        return mm.Evaluation(self.terms(x, batch)[0], x[..., :0], pullback)
+
+
+@pytest.mark.parametrize("solver", cases.SOLVERS)
+@pytest.mark.parametrize("least", [1.0, 0.0], ids=["nan", "infinite"])
+@pytest.mark.parametrize("where", ["objective", "constraint"])
+def test_a_start_whose_values_are_not_finite_is_refused(where: str, least: float, solver: str) -> None:
+    problem = replace(cases.quadratic(bound=9.0), start=None)
+    part = Logarithm(least, bound=0.5)
+    problem = replace(problem, objective=part) if where == "objective" else replace(problem, constraints=[part])
+    with pytest.raises(mm.InvalidInput, match=r"^start=.*'logarithm' is not finite there"):
+        mm.solve(problem, cases.SOLVERS[solver]())
+
+
+def test_no_certificate_holds_nan() -> None:
+    """A search that visits points where the objective is not finite does not take them for a start."""
+    cost = cases.arrays()["costs"].mean(axis=0)
+    problem = replace(cases.quadratic(bound=-2.0), objective=Logarithm(-2.0), start=3.0 * cost / np.linalg.norm(cost))
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300, batch_size=40), levels=4), seed=0)
+    certificate = solution.certificate
+    assert not np.isnan([certificate.upper, certificate.lower]).any()
+    assert np.isfinite(solution.x).all()
+    assert np.isfinite(solution.objective)
+    assert solution.feasible == np.isfinite(certificate.upper)
+
+
+class FiniteAtTheStart(HalfSquare):
+    """A value that is not finite but at one point, in exact passes."""
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        lost = (np.abs(x - 3.0).max(axis=-1) > 1e-9) & (len(batch["points"]) > 100)
+        return mm.Evaluation(np.where(lost, np.nan, found.F), found.G, found.pullback)
+
+
+@pytest.mark.parametrize("solver", cases.SOLVERS)
+def test_a_search_ends_where_feasible_points_have_no_objective(solver: str) -> None:
+    problem = replace(cases.quadratic(bound=-2.5), objective=FiniteAtTheStart(), start=np.full(3, 3.0))
+    solution = mm.solve(problem, cases.SOLVERS[solver](), seed=0)
+    assert solution.status is mm.Status.NOT_STRICTLY_FEASIBLE
+    assert solution.x.tolist() == [3.0] * 3
+    assert np.isfinite(solution.objective)
+    assert solution.certificate.kind == "none"
 
 
 @pytest.mark.parametrize("oracle", ["sfls", "iqrc"])

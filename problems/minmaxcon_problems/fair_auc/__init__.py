@@ -1,5 +1,9 @@
 """Fair AUC: classifiers that maximise AUC subject to AUC-based fairness constraints, from single samples."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from minmaxcon_problems.fair_auc.build import build_problem, least_kappa
 from minmaxcon_problems.fair_auc.constraint import AUCConstraint, AUCFamily, Layout
 from minmaxcon_problems.fair_auc.datasets import DATASETS, Dataset, dataset_from, load_dataset
@@ -8,6 +12,9 @@ from minmaxcon_problems.fair_auc.plugin import FairAUC, plugin
 from minmaxcon_problems.fair_auc.streaming import GroupWeights, stream_problem
 from minmaxcon_problems.fair_auc.subsets import Subset
 
+if TYPE_CHECKING:
+    from minmaxcon_problems.fair_auc.estimator import FairAUCClassifier
+
 __all__ = [
     "DATASETS",
     "METRICS",
@@ -15,6 +22,7 @@ __all__ = [
     "AUCFamily",
     "Dataset",
     "FairAUC",
+    "FairAUCClassifier",
     "FairnessMetric",
     "GroupWeights",
     "Layout",
@@ -28,3 +36,12 @@ __all__ = [
     "stream_problem",
     "true_gap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimator when it is first asked for, since it brings scikit-learn."""
+    if name == "FairAUCClassifier":
+        from minmaxcon_problems.fair_auc.estimator import FairAUCClassifier
+
+        return FairAUCClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,9 @@ from .partition import Dataset
 __all__ = ["assemble", "build_problem", "checked_kappa", "least_kappa", "pair_masks"]
 
 
+LARGEST_KAPPA = 1e6
+
+
 def least_kappa(c1: float, c2: float) -> float:
     r"""Return :math:`2c_1c_2^2 - 1`, below which no model satisfies both constraints.
 
@@ -183,6 +186,8 @@ def checked_kappa(kappa: Any, c1: float, c2: float) -> Any:
         numbers = np.asarray(np.nan)
     if numbers.ndim > 1 or numbers.size == 0 or not np.isfinite(numbers).all():
         raise mm.InvalidInput("kappa", kappa, "must be a finite number or a list of them.")
+    if (numbers > LARGEST_KAPPA).any():
+        raise mm.InvalidInput("kappa", kappa, f"at most {LARGEST_KAPPA:g}; a bound so loose leaves out nothing.")
     least = least_kappa(c1, c2)
     if (numbers < least - 1e-12).any():
         worst = float(numbers.min())

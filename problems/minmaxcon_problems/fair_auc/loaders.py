@@ -75,10 +75,11 @@ def load_loanapp(_paths: Sequence[Path], seed: int) -> Dataset:
         "loanapp",
         encoding,
     )
+    cells, coded = int(missing.sum()), int((raw == _LOANAPP_MISSING).sum())
     notes = (
         "Label: approve (1 approved). Protected: applicants who are not white.",
         "Not features: action, reject, approve, black, hispan, white.",
-        f"The code 666 counts as missing: {int(missing.sum())} missing cells in {int(missing.any(axis=1).sum())} rows.",
+        f"Missing: {cells} cells in {missing.any(axis=1).sum()} rows, {cells - coded} empty and {coded} of code 666.",
         "Missing cells take the median of the training part.",
         "Other codes stay as they are: 999999.375 in lines and term (5 cells), 999 in review (223 cells).",
         f"Split 70% / 30%, stratified by label and group, seed {seed}.",

@@ -7,7 +7,7 @@ from typing import Any
 
 from .metrics import FairnessMetric
 
-__all__ = ["LARGE_GAP", "cautions"]
+__all__ = ["LARGE_GAP", "cautions", "target_cautions"]
 
 LARGE_GAP = 0.05
 """A true gap above this is called out where the surrogate holds."""
@@ -38,6 +38,26 @@ def cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> l
         sentence = _large_gap(part, name, measured)
         if sentence:
             found.append(sentence)
+    return found
+
+
+def target_cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences for targets on the true gap: they are met where the model was fitted, and nowhere else.
+
+    Parameters
+    ----------
+    metric : FairnessMetric
+        The metric.
+    measured : sequence of mapping
+        For each run the evaluation, with ``constraints``, the true gap less its target.
+    """
+    found = [
+        f"max_gap holds the {metric.name} gap on the training part; on new rows it varies as its interval says.",
+    ]
+    prices = [m["train"]["without_target"]["price"] for m in measured if "without_target" in m.get("train", {})]
+    if prices:
+        cost = f"{prices[0]:.4f}" if len(prices) == 1 else f"{min(prices):.4f} to {max(prices):.4f}"
+        found.append(f"The price of fairness is {cost} of training AUC, against the model without a target.")
     return found
 
 

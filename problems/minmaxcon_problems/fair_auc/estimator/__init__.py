@@ -1,0 +1,5 @@
+"""Fair AUC as a scikit-learn estimator."""
+
+from .classifier import FairAUCClassifier
+
+__all__ = ["FairAUCClassifier"]

@@ -1,0 +1,300 @@
+"""The scikit-learn estimator: a classifier with the best AUC whose fairness gap is at most what was asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+import minmaxcon as mm
+from minmaxcon.data import LabelledData
+from minmaxcon.errors import DataError
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.partition import stratified_parts
+
+from .attributes import FittedClassifier
+from .fitted import Fitted, fit_rows, fit_stream
+from .incremental import Incremental
+from .inputs import feature_names, require_aligned, seed_of, sensitive_column, validated
+from .settings import checked_settings
+from .vocabulary import SENSITIVE, group_signs, only, positive_code
+
+__all__ = ["FairAUCClassifier"]
+
+
+class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Binary classifier of the best AUC whose AUC-based fairness gap is at most ``max_gap``.
+
+    .. math:: \max_h AUC(h; D_+, D_-) \quad\text{s.t.}\quad |AUC(h; G_1, G_1') - AUC(h; G_2, G_2')| \le \text{max\_gap}
+
+    X is what the model sees; the sensitive attribute is needed for fitting only, and is a feature only if X has it.
+
+    Parameters
+    ----------
+    metric : str or four subsets
+        The fairness metric: ``"group"``, ``"inter_group"``, ``"intra_group"``, ``"positive_equality_gap"``,
+        ``"negative_equality_gap"``, ``"bpsn_bnsp"``, or the subsets :math:`G_1, G_1', G_2, G_2'`.
+    max_gap : float or None
+        Largest true gap, in [0, 1], on the training data, or on a held-out part of them: see ``validation_fraction``.
+        Not used where ``kappa`` is given.
+    kappa : float, optional
+        In place of ``max_gap``, the bound :math:`1 + \kappa` of the paper's quadratic surrogate, which certifies
+        optimality but does not say what the true gap will be.
+    model : {"linear", "mlp"}, torch.nn.Module, callable or Model
+        The scoring model. ``"mlp"`` has one layer of 10 sigmoid units; a callable is called with the number of features
+        and returns a ``torch.nn.Module`` that maps (n, d) to n scores. Networks make sparse X dense.
+    objective : {"auc", "logistic"}
+        What is minimised: the quadratic surrogate of the AUC, or the logistic loss.
+    method : {"following", "bounds"}
+        How ``max_gap`` is reached: constraints that follow the true AUC, or one bound per side of the quadratic
+        surrogate.
+    demand : {"value", "upper"}
+        Whether the held-out gap or the upper end of its confidence interval is to meet ``max_gap``.
+    validation_fraction : float, optional
+        Share of the rows, of every label and group alike, that is held out: the training target is tightened until the
+        held-out gap meets ``max_gap``.
+    positive : object, optional
+        The positive label; the later of the two in sorted order by default.
+    protected : object, optional
+        The protected value of the sensitive features, against all others; needed where there are more than two. By
+        default the one with fewer rows.
+    standardize : bool
+        Whether features are standardised for training: centred and scaled, sparse ones scaled only. ``coef_`` is in raw
+        units all the same.
+    radius : float
+        Radius of the ball of parameters, in the units in which the model is trained.
+    score_bound : float
+        For a module, an upper bound on its absolute scores.
+    solver : Solver, optional
+        For ``kappa``; by default ``SFLS(oracle=SMD())`` for a linear model and ``IQRC()`` for others.
+    time_limit : float, optional
+        Seconds that a fit may take, after which it returns the best model so far.
+    max_rows_per_cell : int
+        Rows of each combination of label and group that :meth:`partial_fit` keeps.
+    random_state : int, RandomState or None
+        Seed of all random choices; an int gives the same model each time.
+
+    Attributes
+    ----------
+    classes_ : ndarray (2,)
+        The labels, sorted. ``decision_function`` is positive for the second one.
+    n_features_in_, feature_names_in_
+        As scikit-learn has them.
+    gap_, auc_ : AUCEstimate
+        True gap and AUC with intervals, on the held-out part where there is one, else on the training data.
+    status_, reason_
+        How training ended, and the evidence.
+    price_ : float
+        AUC of the model without constraint less that of this one.
+    target_ : float or None
+        Gap that training was held to.
+    certificate_ : Certificate or None
+        Bounds on the optimal value, with ``kappa``.
+    coef_, intercept_ : ndarray (1, d), (1,)
+        Of the decision function, for a linear model, in raw units.
+    solution_, trace_, n_iter_
+        The solver's course.
+
+    Notes
+    -----
+    ``predict_proba`` is calibrated by Platt's method, on the held-out part where there is one, else on the training
+    rows (which makes a flexible network look more certain than it is). The decision function is the log-odds, so that
+    ``predict`` returns the second class where its probability is above one half; scikit-learn's
+    ``TunedThresholdClassifierCV`` chooses another threshold. Since the calibration rises strictly, probabilities have
+    the gap and AUC of the scores.
+
+    With scikit-learn's metadata routing, ``fit`` and ``partial_fit`` request ``sensitive_features`` from the start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon_problems.fair_auc import FairAUCClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, group = rng.normal(size=(400, 3)), np.repeat(["a", "b"], 200)
+    >>> y = X[:, 0] + (group == "a") + rng.normal(size=400) > 0
+    >>> clf = FairAUCClassifier("group", max_gap=0.05).fit(X, y, sensitive_features=group)
+    >>> bool(clf.gap_.value <= 0.05)
+    True
+    """
+
+    _fitted: Fitted
+    _stream: Incremental | None
+
+    # How scikit-learn lets a class declare what it asks for, so that users need not call set_fit_request.
+    __metadata_request__fit: Mapping[str, bool] = {SENSITIVE: True}
+    __metadata_request__partial_fit: Mapping[str, bool] = {SENSITIVE: True}
+
+    def __init__(
+        self,
+        metric: str | FairnessMetric | Any = "inter_group",
+        *,
+        max_gap: float | None = 0.02,
+        kappa: float | None = None,
+        model: Any = "linear",
+        objective: Literal["auc", "logistic"] = "auc",
+        method: Literal["following", "bounds"] = "following",
+        demand: Literal["value", "upper"] = "value",
+        validation_fraction: float | None = None,
+        positive: Any = None,
+        protected: Any = None,
+        standardize: bool = True,
+        radius: float = 10.0,
+        score_bound: float = 100.0,
+        solver: mm.Solver | None = None,
+        time_limit: float | None = None,
+        max_rows_per_cell: int = 4096,
+        random_state: Any = None,
+    ) -> None:
+        self.metric = metric
+        self.max_gap = max_gap
+        self.kappa = kappa
+        self.model = model
+        self.objective = objective
+        self.method = method
+        self.demand = demand
+        self.validation_fraction = validation_fraction
+        self.positive = positive
+        self.protected = protected
+        self.standardize = standardize
+        self.radius = radius
+        self.score_bound = score_bound
+        self.solver = solver
+        self.time_limit = time_limit
+        self.max_rows_per_cell = max_rows_per_cell
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> Self:
+        """Fit the model to rows at hand; what :meth:`partial_fit` has remembered is dropped.
+
+        Parameters
+        ----------
+        X : array_like, data frame or CSR (n, d)
+            Features, finite numbers.
+        y : array_like (n,)
+            Labels, any two values.
+        sensitive_features : array_like (n,)
+            Group of each row, any two values, or more with ``protected``. A missing one is an error, as are pandas
+            indices that differ. Without them there is no constraint, of which a warning tells, and ``gap_`` is None.
+
+        Raises
+        ------
+        InvalidInput, DataError, ValueError
+            A parameter or the data cannot be used; the message names the remedy.
+
+        Warns
+        -----
+        ConvergenceWarning
+            The target was not met.
+        UserWarning
+            No sensitive features.
+        """
+        require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
+        settings = checked_settings(self, seed_of(self.random_state))
+        features, labels = validated(self, X, y, reset=True)
+        classes, code = np.unique(labels, return_inverse=True)
+        listed = classes.tolist()
+        if len(listed) < 2:
+            raise DataError("y", f"has one class only, {listed[0]!r} in every row; give rows of two classes.")
+        chosen = positive_code(listed, self.positive)
+        sign, constrained = np.where(code == chosen, 1, -1).astype(np.int8), sensitive_features is not None
+        group, group_values = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE)
+        if constrained:
+            group, group_values = group_signs(sensitive_column(sensitive_features, len(sign)), self.protected)
+        else:
+            _warn_unconstrained()
+        values = (listed[1 - chosen], listed[chosen])
+        rows = LabelledData(features, sign, group, feature_names(self), values, group_values, "the training data")
+        validation, share = None, self.validation_fraction
+        if share is not None:
+            rows, validation = stratified_parts(rows, (1.0 - share, share), settings.seed)
+        self._fitted = fit_rows(self, settings, rows, validation, classes, constrained=constrained)
+        self._stream = None
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, sensitive_features: Any = None) -> Self:
+        r"""Take in more rows: one or many, in any order of labels and groups.
+
+        Rows are remembered, not fitted: for each combination of label and group their exact number N and a uniform
+        sample of at most ``max_rows_per_cell``, in memory that does not grow with the stream. The model is solved when
+        it is next asked for (by ``predict``, ``coef_``, ``gap_``, ...), from the sample, a row of which stands for
+        N / (rows kept) rows: probabilities of groups and labels are those of all rows seen, without bias. How rows are
+        divided into calls makes no difference. Solving begins from the parameters of the time before, with ``max_gap``.
+
+        Before every subset of the metric has been seen, asking raises ``NotFittedError``, which names what is missing.
+        With ``validation_fraction`` the held-out part is drawn from the sample.
+        Called after :meth:`fit`, it starts from that model, but the rows of :meth:`fit` were not remembered.
+
+        Parameters
+        ----------
+        X : array_like, data frame or CSR (n, d)
+            Features.
+        y : array_like (n,)
+            Labels.
+        classes : array_like (2,), optional
+            The two labels, to refuse others from the first row on; by default learned from the rows.
+        sensitive_features : array_like (n,)
+            Group of each row: in every call or in none.
+
+        Raises
+        ------
+        InvalidInput, DataError, ValueError
+            As in :meth:`fit`; a third label, a group too many, or features that differ from those of the first call.
+            The block is then not taken in.
+        """
+        stream = vars(self).get("_stream")
+        if (
+            stream is not None
+            and classes is None
+            and type(X) is np.ndarray
+            and X.shape == (1, self.n_features_in_)
+            and X.dtype.kind in "fiu"
+            and stream.constrained is (sensitive_features is not None)
+            and not hasattr(self, "feature_names_in_")
+            and stream.add_row(X, only(y), only(sensitive_features))
+        ):
+            return self  # the general way costs several times as much for one row
+        require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
+        features, labels = validated(self, X, y, reset=stream is None)
+        constrained = sensitive_features is not None
+        groups = sensitive_column(sensitive_features, len(labels)) if constrained else None
+        if stream is None:
+            seed = seed_of(self.random_state)
+            checked_settings(self, seed)
+            if hasattr(self, "_fitted"):
+                warnings.warn("partial_fit starts from the fitted model, but not from its rows.", stacklevel=2)
+            if not constrained:
+                _warn_unconstrained()
+            stream = Incremental(constrained, self.protected, self.max_rows_per_cell, seed)
+        elif stream.constrained is not constrained:
+            raise DataError("partial_fit", f"give {SENSITIVE} in every call or in none, as in the calls before.")
+        if classes is not None:
+            stream.require_classes(classes)
+        stream.add(features, labels, groups)
+        self._stream = stream
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return not {"_fitted", "_stream"}.isdisjoint(vars(self))
+
+    def _result(self) -> Fitted:
+        stream = vars(self).get("_stream")
+        if stream is not None and stream.fresh:
+            self._fitted = fit_stream(self, stream, vars(self).get("_fitted"))
+            stream.fresh = False
+        check_is_fitted(self)
+        return self._fitted
+
+
+def _warn_unconstrained() -> None:
+    message = "No sensitive_features were given: the model is fitted without a fairness constraint."
+    warnings.warn(message, UserWarning, stacklevel=3)

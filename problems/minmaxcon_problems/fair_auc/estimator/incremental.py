@@ -1,0 +1,290 @@
+"""What ``partial_fit`` remembers: the values seen, and the bounded sample of the rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.data import LabelledData
+from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+
+from .reservoir import CELLS, Reservoir
+from .vocabulary import MOST_GROUPS, SENSITIVE, Vocabulary, positive_code, protected_code
+
+__all__ = ["Incremental"]
+
+_NO_GROUP = "no group"
+
+_PLAIN = (str, int, float, bool)
+
+
+class Incremental:
+    """Rows seen one by one or in blocks, in any order of labels and groups.
+
+    Which label is positive and which group is protected is decided only when a model is asked for, from all that has
+    been seen.
+
+    Parameters
+    ----------
+    constrained : bool
+        Whether rows come with sensitive features.
+    protected : object, optional
+        The protected value.
+    capacity : int
+        Most rows kept of a combination of label and group.
+    seed : int
+        Seed of the sample.
+    """
+
+    def __init__(self, constrained: bool, protected: Any, capacity: int, seed: int) -> None:
+        self.constrained, self.protected, self.seed = constrained, protected, seed
+        self.labels = Vocabulary("y", 2, "only binary classification is supported: keep the rows of two labels.")
+        several = protected is not None
+        self.groups = Vocabulary(
+            SENSITIVE,
+            MOST_GROUPS if several else 2,
+            "merge its values into a few groups."
+            if several
+            else "say with protected= which one is protected, against all others.",
+        )
+        self.reservoir = Reservoir(capacity, seed)
+        self.fresh = False
+
+    def add_row(self, row: Any, label: Any, group: Any) -> bool:
+        """Take in one dense, real row (1, d) if it is plainly in order; return whether it was.
+
+        A label or group that is missing or of an unusual type, and a row whose sum is not finite, are left to the
+        caller, who can say what is wrong with them.
+        """
+        if type(label) not in _PLAIN or (type(label) is float and not label.is_integer()):
+            return False
+        # NaN is the one value that differs from itself.
+        if self.constrained and (type(group) not in _PLAIN or group != group):
+            return False
+        if not math.isfinite(row.sum()):
+            return False
+        sizes = len(self.labels.codes), len(self.groups.codes)
+        try:
+            cell = self._cell(self.labels.code(label), self._group_code(group))
+        except DataError:
+            self._forget(sizes)
+            raise
+        self.reservoir.add_row(row, cell)
+        self.fresh = True
+        return True
+
+    def _forget(self, sizes: tuple[int, int]) -> None:
+        """Drop the values that came with rows that were refused."""
+        self.labels.forget(sizes[0])
+        self.groups.forget(sizes[1])
+
+    def add(self, rows: Any, labels: Any, groups: Any) -> None:
+        """Take in a block of rows.
+
+        Parameters
+        ----------
+        rows : ndarray (n, d) or CSR
+            Finite features.
+        labels : ndarray (n,)
+            Label of each.
+        groups : ndarray (n,) or None
+            Sensitive value of each; None where rows come without.
+
+        Raises
+        ------
+        DataError
+            A third label, or a sensitive value too many.
+        """
+        sizes = len(self.labels.codes), len(self.groups.codes)
+        try:
+            label = self.labels.encode(labels)
+            group = np.zeros(len(label), dtype=np.int64) if groups is None else self.groups.encode(groups)
+        except DataError:
+            self._forget(sizes)
+            raise
+        if groups is not None and self.protected is not None:
+            flags = np.array([self._is_protected(value) for value in self.groups.values], dtype=np.int64)
+            group = flags[group]
+        self.reservoir.add(rows, self._cell(label, group))
+        self.fresh = True
+
+    @staticmethod
+    def _cell(label: Any, group: Any) -> Any:
+        return 2 * label + group
+
+    def _group_code(self, value: Any) -> int:
+        if not self.constrained:
+            return 0
+        code = self.groups.code(value)
+        return code if self.protected is None else int(self._is_protected(value))
+
+    def _is_protected(self, value: Any) -> bool:
+        return bool(value == self.protected or str(value) == str(self.protected))
+
+    def require_classes(self, classes: Any) -> None:
+        """Note the two labels that may come.
+
+        Raises
+        ------
+        InvalidInput
+            They are not two, or not those seen so far.
+        """
+        given = np.unique(np.asarray(classes)).tolist()
+        if len(given) != 2 or not set(self.labels.values) <= set(given):
+            seen = f" of which those seen are {self.labels.values}" if self.labels.values else ""
+            raise InvalidInput("classes", given, f"must be the two labels{seen}.")
+        for value in given:
+            self.labels.code(value)
+
+    def _count(self, labels: Any, groups: Any) -> int:
+        return sum(self.reservoir.counts[self._cell(label, group)] for label in labels for group in groups)
+
+    def positive(self, positive: Any) -> int:
+        """Return the code of the positive label, once both have been seen.
+
+        Raises
+        ------
+        DataError
+            Only one has been seen.
+        """
+        values = self.labels.values
+        if len(values) < 2 or not all(self._count([code], (0, 1)) for code in (0, 1)):
+            seen = [value for code, value in enumerate(values) if self._count([code], (0, 1))]
+            raise DataError("partial_fit", f"rows of one class only have been seen, {seen}; give rows of both.")
+        return positive_code(values, positive)
+
+    def _protected(self) -> int:
+        """Return the code (0 or 1 within a cell) of the protected group."""
+        if not self.constrained:
+            return 0
+        if self.protected is not None:
+            return 1
+        values = self.groups.values
+        return protected_code(values, [self._count((0, 1), [code]) for code in range(len(values))], None)
+
+    def _other_group(self, protected: int) -> str:
+        values = self.groups.values
+        if self.protected is not None:
+            return f"not {self.protected}"
+        return str(values[1 - protected]) if len(values) == 2 else _NO_GROUP
+
+    def rows(self, metric: FairnessMetric, positive: Any, names: tuple[str, ...]) -> tuple[LabelledData, Any]:
+        """Return the sample and the weight (k,) of its rows; no weights (None) where every row seen is kept.
+
+        Parameters
+        ----------
+        metric : FairnessMetric
+            The subsets that must have been seen.
+        positive : object, optional
+            The positive label.
+        names : tuple of str
+            Names of the features.
+
+        Raises
+        ------
+        DataError
+            A subset or a class has not been seen yet; it is named, with the rows seen of each combination.
+        """
+        label, group = self.positive(positive), self._protected()
+        signs = np.array([(y, g) for y in (-1, 1) for g in (-1, 1)])
+        cells = [self._cell(label if y > 0 else 1 - label, group if g > 0 else 1 - group) for y, g in signs]
+        seen = np.array([self.reservoir.counts[cell] for cell in cells])
+        if self.constrained:
+            self._require_seen(metric, signs, seen)
+        features, cell, weight = self.reservoir.kept(cells)
+        sign_of = np.empty((len(cells), 2), dtype=np.int8)
+        sign_of[cells] = signs
+        values = self.labels.values
+        protected = self.protected if self.protected is not None else (self.groups.values or [_NO_GROUP])[group]
+        kept = LabelledData(
+            features,
+            sign_of[cell, 0],
+            sign_of[cell, 1],
+            names,
+            (values[1 - label], values[label]),
+            (self._other_group(group), protected),
+            "the rows seen so far",
+        )
+        return kept, None if len(kept) == self.reservoir.seen else weight
+
+    def parts(self, rows: LabelledData, weight: Any, fraction: float) -> tuple[LabelledData, Any, LabelledData]:
+        """Hold out a part of the sample, drawn with the stream's seed.
+
+        Parameters
+        ----------
+        rows, weight : LabelledData, ndarray or None
+            From :meth:`rows`.
+        fraction : float
+            Largest share of the kept rows of a label and group that is held out.
+
+        Returns
+        -------
+        rows : LabelledData
+            Those to train on.
+        weight : ndarray (k,)
+            How many of the rows seen each one stands for.
+        held_out : LabelledData
+            A part in which every combination of label and group has its share of all rows seen, and no row a weight.
+        """
+        cell = (rows.label > 0) * 2 + (rows.group > 0)
+        kept = np.bincount(cell, minlength=CELLS)
+        counts = np.rint(np.bincount(cell, weights=weight, minlength=CELLS)).astype(np.int64)
+        part = representative_part(counts, kept, fraction)
+        order = np.random.default_rng(self.seed).permutation(len(rows))
+        ranks = np.empty(len(rows), dtype=np.int64)
+        for which in range(CELLS):
+            mine = order[cell[order] == which]
+            ranks[mine] = np.arange(mine.size)
+        held_out = ranks < part[cell]
+        stands_for = (counts / np.maximum(kept - part, 1))[cell]
+        return rows.select(~held_out), stands_for[~held_out], rows.select(held_out)
+
+    def _require_seen(self, metric: FairnessMetric, signs: Any, seen: Any) -> None:
+        there = seen > 0
+        masks = metric.masks(signs[:, 0], signs[:, 1])
+        missing = [str(subset) for k, subset in enumerate(metric.subsets) if not (masks[:, k] & there).any()]
+        if missing:
+            words = {-1: ("negative", "unprotected"), 1: ("positive", "protected")}
+            counts = ", ".join(
+                f"{words[y][0]} & {words[g][1]}: {count:,}" for (y, g), count in zip(signs.tolist(), seen, strict=True)
+            )
+            raise DataError(
+                "partial_fit",
+                f"no row of {' nor of '.join(dict.fromkeys(missing))} has been seen, which the metric {metric.name}"
+                f" needs (rows seen: {counts}); go on until there is one.",
+            )
+
+
+def representative_part(counts: Any, kept: Any, fraction: float) -> Any:
+    """Return how many kept rows of each cell make a part in which the cells have the shares of all rows seen.
+
+    Parameters
+    ----------
+    counts, kept : ndarray (4,) of int
+        Rows seen and rows kept of each cell.
+    fraction : float
+        The largest share of a cell's kept rows that may be taken.
+
+    Returns
+    -------
+    ndarray (4,) of int
+
+    Raises
+    ------
+    InvalidInput
+        A cell is too small for its share to be a row.
+    """
+    there = counts > 0
+    scale = fraction * float(np.min(kept[there] / counts[there]))
+    part = np.floor(scale * counts + 0.5).astype(np.int64)
+    if (part[there] == 0).any() or (part[there] >= kept[there]).any():
+        raise InvalidInput(
+            "validation_fraction",
+            fraction,
+            f"the {int(counts[there].min())} rows of the rarest combination of label and group cannot be divided so;"
+            " give more rows, a larger max_rows_per_cell, or leave it out.",
+        )
+    return np.where(there, part, 0)

@@ -1,0 +1,149 @@
+r"""One bound for each side of the quadratic surrogate, chosen by the true gap that it leads to.
+
+Bounds :math:`1 + \kappa_1, 1 + \kappa_2` with :math:`\kappa_{1,2} = \kappa(1 \pm s)` shift the surrogate's middle by
+:math:`\beta = (\kappa_1 - \kappa_2)/(4c_1c_2)`, which undoes the bias of the quadratic loss. The pairs of a grid are
+the runs of one solve; a second solve interpolates in s to where the true gap meets each target.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon import metrics
+from minmaxcon.data import LabelledData
+
+from .build import build_problem
+from .metrics import FairnessMetric
+from .partition import Dataset
+from .target_problem import checked_masks
+
+__all__ = ["solve_side_bounds"]
+
+_KAPPAS = (0.03, 0.08, 0.2, 0.4, 0.8)
+_SHIFTS = (-0.95, -0.6, -0.3, 0.0, 0.3, 0.6, 0.95)
+_INACTIVE = 20.0
+
+
+def solve_side_bounds(
+    rows: LabelledData,
+    metric: FairnessMetric,
+    targets: Any,
+    *,
+    model: mm.Model,
+    objective: Any = "auc",
+    radius: float = 10.0,
+    row_weight: Any = None,
+    seed: int = 0,
+) -> mm.Solution:
+    r"""Return one run for each target: the pair of bounds of best AUC whose true gap on ``rows`` meets it.
+
+    Parameters
+    ----------
+    rows : LabelledData
+        The data.
+    metric : FairnessMetric
+        The fairness metric.
+    targets : ndarray (T,)
+        Largest true gaps; 1 and more stand for none.
+    model : Linear
+        The scoring model.
+    objective : str
+        ``"auc"``.
+    radius : float
+        Radius of the ball of parameters.
+    row_weight : None
+        Weights are not supported here.
+    seed : int
+        Seed of the solves.
+
+    Returns
+    -------
+    Solution
+        Of T runs; where no pair meets a target, the run of the least gap, with status ``OUT_OF_REACH``. Its trace is
+        that of the solve with the interpolated bounds.
+
+    Raises
+    ------
+    InvalidInput
+        If the model is not linear, the objective is another one, or weights are given.
+    DataError
+        If one of the metric's subsets, or of the classes, is empty.
+    """
+    if not isinstance(model, mm.Linear):
+        raise mm.InvalidInput("method", "bounds", 'needs a linear model; use "following" for networks.')
+    if objective != "auc":
+        raise mm.InvalidInput("method", "bounds", 'bounds the quadratic AUC loss: use objective "auc" or "following".')
+    if row_weight is not None:
+        raise mm.InvalidInput("row_weight", "given", 'method "bounds" takes no weights; use "following".')
+    checked_masks(rows, metric)
+    problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=radius, model=model)
+    solver = mm.SFLS(oracle=mm.SMD(steps=2000), levels=12)
+    kappa, shift = (grid.ravel() for grid in np.meshgrid(_KAPPAS, _SHIFTS, indexing="ij"))
+    kappa, shift = np.append(kappa, _INACTIVE), np.append(shift, 0.0)
+
+    def solved(kappas: Any, shifts: Any) -> tuple[mm.Solution, Any, Any]:
+        sides = problem.with_bounds(1.0 + kappas * (1.0 + shifts), 1.0 + kappas * (1.0 - shifts))
+        found = mm.solve(sides, solver, seed=seed)
+        scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
+        return (
+            found,
+            _signed_gap(scores, rows, metric),
+            metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0]),
+        )
+
+    first, gap, accuracy = solved(kappa, shift)
+    middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], targets)
+    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift)
+    gap, accuracy = np.abs(np.concatenate([gap, second_gap])), np.concatenate([accuracy, second_accuracy])
+    feasible = np.concatenate([first.feasible, second.feasible])
+    chosen, reach = [], []
+    for target in targets:
+        meets = np.flatnonzero((gap <= target) & feasible)
+        reach.append(meets.size > 0)
+        best = meets[np.argmax(accuracy[meets])] if meets.size else np.argmin(np.where(feasible, gap, np.inf))
+        chosen.append(int(best))
+
+    def pick(name: str) -> Any:
+        return np.concatenate([np.asarray(getattr(first, name)), np.asarray(getattr(second, name))])[chosen]
+
+    parts = (*first.certificate, *second.certificate), (*first.reason, *second.reason), (*first.status, *second.status)
+    certificates, reasons, statuses = parts
+    return replace(
+        second,
+        x=pick("x"),
+        objective=pick("objective"),
+        constraints=np.stack([gap[j] - targets[i] for i, j in enumerate(chosen)])[:, None],
+        status=tuple(statuses[j] if reach[i] else mm.Status.OUT_OF_REACH for i, j in enumerate(chosen)),
+        certificate=tuple(certificates[j] for j in chosen),
+        reason=tuple(reasons[j] if reach[i] else "no pair of bounds meets it." for i, j in enumerate(chosen)),
+        steps=first.steps + second.steps,
+        samples=first.samples + second.samples,
+        seconds=first.seconds + second.seconds,
+    )
+
+
+def _signed_gap(scores: Any, rows: LabelledData, metric: FairnessMetric) -> Any:
+    masks = metric.masks(rows.label, rows.group)
+    first, second = (metrics.auc(scores[:, masks[:, g]], scores[:, masks[:, g + 1]]) for g in (0, 2))
+    return first - second
+
+
+def _interpolated(kappa: Any, shift: Any, gap: Any, targets: Any) -> tuple[Any, Any]:
+    """Return pairs where the signed gap, linear in s between neighbours, is just inside each side of each target."""
+    found: set[tuple[float, float]] = set()
+    for level in np.unique(kappa):
+        mine = np.flatnonzero(kappa == level)
+        for left, right in itertools.pairwise(mine):
+            for target in targets[targets < 1.0]:
+                for goal in (0.97 * target, 0.0, -0.97 * target):
+                    low, high = sorted((gap[left], gap[right]))
+                    if low <= goal <= high and high > low:
+                        part = (goal - gap[left]) / (gap[right] - gap[left])
+                        found.add((float(level), round(float(shift[left] + part * (shift[right] - shift[left])), 6)))
+    pairs = sorted(found) or [(float(kappa[0]), 0.0)]
+    return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])

@@ -1,0 +1,192 @@
+"""``pareto`` and ``reproduce``: the folder, its tables and figures, resuming, and bad input in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import minmaxcon as mm
+from minmaxcon import registry
+from tests.experiments.fake_study import FakePlugin, FakeStudy
+
+FILES = {"runs", "summary.json", "hypervolume.csv", "best_auc.csv", "achieved.csv", "fronts.csv", "tables.txt"}
+ONE = ("--data", "a9a", "--metric", "group")
+
+
+class Bare(mm.ProblemPlugin):
+    """A plug-in without a study."""
+
+    name = "bare"
+
+    def load(self) -> mm.MinMaxProblem:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[FakeStudy], None]]:
+    """Give a function that puts a study in the place of all problems; one is there from the start."""
+
+    def put(study: FakeStudy) -> None:
+        found = {"fair_auc": FakePlugin(study), "bare": Bare()}
+        points = {n: SimpleNamespace(name=n, load=lambda n=n: found[n], value=n) for n in found}
+        monkeypatch.setattr(registry, "_entry_points", lambda: points)
+        registry.plugin.cache_clear()
+
+    put(FakeStudy())
+    yield put
+    registry.plugin.cache_clear()
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("install")
+def test_pareto_writes_the_folder(call: Callable[..., Any], tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    done = call("pareto", "fair_auc", *ONE, "--out", out, "--jobs", 1)
+    assert done.status == 0
+    assert names(out) == FILES | {"fronts-linear.png"}
+    assert len(names(out / "runs")) == 6 * 3
+    assert done.out == (out / "tables.txt").read_text() + f"\nwritten: {out}\n"
+    assert "18 of 18 configurations" in done.err
+    volumes = rows(out / "hypervolume.csv")
+    assert [(row["method"], row["kind"]) for row in volumes][:3] == [
+        ("max_gap", "selected"),
+        ("max_gap", "target"),
+        ("level_set", "selected"),
+    ]
+    assert [row["best"] for row in volumes].count("1") == 1
+    assert max(volumes, key=lambda row: float(row["mean"]))["best"] == "1"
+    assert (out / "fronts-linear.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("install")
+def test_json_is_the_summary(call: Callable[..., Any], tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    words = ("--model", "mlp", "--seeds", 2, "--methods", "level_set,correlation", "--json", "--quiet")
+    done = call("pareto", "fair_auc", "--data", "bank", "--metric", "intra_group", *words, "--out", out, "--jobs", 1)
+    assert (done.status, done.err) == (0, "")
+    summary = json.loads(done.out)
+    assert summary == json.loads((out / "summary.json").read_text())
+    assert (summary["configurations"], summary["finished"], summary["kept"], summary["seconds"]) == (2, 2, 0, 2.0)
+    assert [row["method"] for row in summary["hypervolume"]] == ["level_set"]
+    assert {found["method"] for found in summary["excluded"]} == {"correlation", "post_processing"}
+
+
+@pytest.mark.usefixtures("install")
+def test_reproduce_takes_everything_and_goes_on(call: Callable[..., Any], tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    part = call("reproduce", "--quick", "--data", "bank", "--out", out, "--jobs", 1, "--quiet")
+    assert (part.status, len(names(out / "runs"))) == (0, (6 + 4) * 2 * 2)
+    done = call("reproduce", "--quick", "--out", out, "--jobs", 2, "--json", "--quiet")
+    summary = json.loads(done.out)
+    assert (done.status, summary["configurations"], summary["kept"], summary["quick"]) == (0, 80, 40, True)
+    assert names(out) == FILES | {"fronts-linear.png", "fronts-mlp.png"}
+    kept = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".csv", ".png")}
+    again = call("reproduce", "fair_auc", "--quick", "--out", out, "--jobs", 1, "--json", "--quiet")
+    assert json.loads(again.out)["kept"] == 80
+    assert kept == {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".csv", ".png")}
+    other = call("reproduce", "--out", out, "--jobs", 1)
+    assert (other.status, other.out, other.err.count("\n")) == (2, "", 1)
+    assert "quick = True, this one has False" in other.err
+    assert call("reproduce", "--data", "a9a", "--out", out, "--jobs", 1, "--overwrite", "--quiet").status == 0
+
+
+def test_damage_is_noted_and_failures_are_told(
+    call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None]
+) -> None:
+    out = tmp_path / "o"
+    install(FakeStudy(broken="level_set"))
+    done = call("pareto", "fair_auc", *ONE, "--out", out, "--jobs", 1)
+    assert done.status == 1
+    assert done.err.splitlines()[-1] == (
+        "minmaxcon: 3 of 18 configurations failed and are left out, first a9a-group-linear-level_set-0: "
+        "RuntimeError: first line second line"
+    )
+    assert "level set" not in done.out
+    (out / "runs" / "a9a-group-linear-max_gap-0.json").write_text("{")
+    install(FakeStudy())
+    done = call("pareto", "fair_auc", *ONE, "--out", out, "--jobs", 1)
+    assert done.status == 0
+    assert "note: a9a-group-linear-max_gap-0.json was computed again: is damaged" in done.err
+
+
+def test_ctrl_c_says_how_to_go_on(
+    call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(self: FakeStudy, *arguments: Any, **options: Any) -> Any:
+        if arguments[2] == 2:
+            raise KeyboardInterrupt
+        return plain_run(self, *arguments, **options)
+
+    plain_run = FakeStudy.run
+    monkeypatch.setattr(FakeStudy, "run", run)
+    install(FakeStudy())
+    out = tmp_path / "o"
+    done = call("pareto", "fair_auc", *ONE, "--out", out, "--jobs", 1, "--quiet")
+    assert (done.status, done.out) == (1, "")
+    said = "interrupted: 2 of 18 configurations are finished and kept; run the same command again to go on."
+    assert done.err == f"minmaxcon: {said}\n"
+    assert names(out) == {"runs"}
+
+
+@pytest.mark.usefixtures("install")
+@pytest.mark.parametrize(
+    "options,words",
+    [
+        (["--data", "a9", "--metric", "group"], ("--data='a9'", "did you mean 'a9a'?")),
+        (["--data", "a9a", "--metric", "grup"], ("--metric='grup'", "did you mean 'group'?")),
+        ([*ONE, "--model", "tree"], ("--model='tree'", "Known: linear, mlp.")),
+        ([*ONE, "--methods", "levelset"], ("--methods='levelset'", "did you mean 'level_set'?")),
+        ([*ONE, "--methods", "a,,b"], ("--methods='a,,b'", "separated by commas")),
+        ([*ONE, "--seeds", "0"], ("--seeds=0", "from 1 to 1,000")),
+        ([*ONE, "--seeds", "x"], ("--seeds", "no whole number")),
+        ([*ONE, "--jobs", "-1"], ("--jobs=-1", "from 1 to 1,024")),
+        (["--data", "a9a", "--metric", "intra_group", "--methods", "correlation"], ("--methods='correlation'", "only")),
+        (["--data", "a9a"], ("--metric requires an argument",)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_options(call: Callable[..., Any], tmp_path: Path, options: list[str], words: tuple[str, ...]) -> None:
+    done = call("pareto", "fair_auc", *options, "--out", tmp_path / "o")
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert not (tmp_path / "o").exists()
+    for word in words:
+        assert word in done.err
+
+
+@pytest.mark.usefixtures("install")
+def test_bad_folders_and_problems(call: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("")
+    for out, word in ((tmp_path, "which this command does not write"), (tmp_path / "file", "is no folder")):
+        done = call("pareto", "fair_auc", *ONE, "--out", out)
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert word in done.err
+    assert names(tmp_path) == {"thesis.tex", "file"}
+    done = call("pareto", "bare", *ONE, "--out", tmp_path / "o")
+    assert (done.status, done.out) == (2, "")
+    assert "problem 'bare' has no study of fronts" in done.err
+    assert call("reproduce", "fair_acu", "--out", tmp_path / "o").status == 2
+    assert call("reproduce").status == 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_missing_data_is_one_line(
+    call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None], jobs: int
+) -> None:
+    install(FakeStudy(broken="input"))
+    done = call("pareto", "fair_auc", *ONE, "--out", tmp_path / "o", "--jobs", jobs)
+    assert (done.status, done.out, done.err) == (2, "", "minmaxcon: error: rows.csv: no such file; look at its name.\n")

@@ -1,0 +1,18 @@
+"""scikit-learn's own suite, without a single expected failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+
+
+# The suite knows no sensitive features, of which the estimator warns.
+@pytest.mark.filterwarnings("ignore:No sensitive_features were given")
+@pytest.mark.filterwarnings("ignore:partial_fit starts from the fitted model")
+@parametrize_with_checks([FairAUCClassifier()])
+def test_the_suite_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)

