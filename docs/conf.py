@@ -34,6 +34,9 @@ autosummary_imported_members = True
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+# What scikit-learn writes into its estimators refers to pages of its own documentation.
+_ROUTING = "set_fit_request, set_partial_fit_request, set_score_request, get_metadata_routing"
+autodoc_default_options = {"exclude-members": _ROUTING}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

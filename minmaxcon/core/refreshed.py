@@ -24,10 +24,14 @@ class Observation(ABC):
         The true :math:`t_i(\tilde x)`, in the unit of the bounds.
     smoothed : ndarray (R, m)
         The values that the surrogates have at :math:`\tilde x`: those of a smooth form of the measure.
+    objective : tuple of ndarray (R,), or None
+        Where the measure brings an objective of its own, its true value and that of its smooth form; else the
+        problem's objective is minimised as it is.
     """
 
     values: Any
     smoothed: Any
+    objective: tuple[Any, Any] | None = None
 
     @abstractmethod
     def surrogates(self) -> Sequence[StochasticMinMaxConstraint]:
@@ -36,6 +40,10 @@ class Observation(ABC):
         In value and gradient they equal the smooth form of the measure at :math:`\tilde x`; by how much that
         differs from the truth is corrected by the solver, which shifts the bounds.
         """
+
+    def objective_surrogate(self) -> StochasticMinMaxConstraint | None:
+        """Return the objective that follows the measure's own from here on; None where it has none."""
+        return None
 
 
 class TrueMeasure(ABC):
@@ -98,7 +106,7 @@ class RefreshedProblem(MinMaxProblem):
             )
         constraints = [new.with_bound(old.bound) for new, old in zip(surrogates, self.constraints, strict=True)]
         return MinMaxProblem(
-            self.objective,
+            observation.objective_surrogate() or self.objective,
             constraints,
             self.primal,
             self.data,

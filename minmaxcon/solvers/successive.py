@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core import MinMaxProblem, Outcome, RefreshedProblem, Solver, Start, Status
+from minmaxcon.core import MinMaxProblem, Observation, Outcome, RefreshedProblem, Solver, Start, Status
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon.errors import InvalidInput, Unsupported
@@ -104,8 +103,8 @@ class SuccessiveApproximation(Solver):
             raise Unsupported("SuccessiveApproximation measures on finite data; keep a sample of the stream.")
         runs = int(start.x.shape[0])
         x = family_of([problem.objective]).refine(start.x, problem.data)
-        objective, constraints, bias, surrogates = _observe(problem, x, np.arange(runs))
-        gradients = _gradients(problem, x, surrogates())
+        objective, constraints, bias, observation = _observe(problem, x, np.arange(runs))
+        gradients = _gradients(problem, x, observation)
         every = np.arange(runs)
         return SuccessiveState(
             problem=problem,
@@ -156,11 +155,13 @@ class SuccessiveApproximation(Solver):
         worst = np.maximum(state.worst[runs], aim.max(axis=1))
         penalty = self._penalty(state.penalty[runs], step, state.objective[runs], aim.max(axis=1), worst)
         new = _moved(problem, x, step.direction)
-        objective, true, bias, surrogates = _observe(problem, new, runs)
-        expected = true - bias + state.bias[runs]  # the smoothed measure, corrected as it was when the step was made
+        objective, true, bias, observation = _observe(problem, new, runs)
+        # The smooth forms, corrected as they were when the step was made.
+        change = state.bias[runs] - bias
+        expected, cost = true + change[:, 1:], objective + change[:, 0]
 
         merit = state.objective[runs] + penalty * np.maximum(aim, 0.0).sum(axis=1)
-        new_merit = objective + penalty * np.maximum(expected + margin, 0.0).sum(axis=1)
+        new_merit = cost + penalty * np.maximum(expected + margin, 0.0).sum(axis=1)
         model = state.objective[runs] + step.objective + penalty * np.maximum(step.constraints, 0.0).sum(axis=1)
         predicted, achieved = merit - model, merit - new_merit
         accepted = (achieved >= _ACCEPT * predicted) & np.isfinite(new_merit) & (predicted > 0)
@@ -183,7 +184,7 @@ class SuccessiveApproximation(Solver):
         first = np.zeros(len(state.status), dtype=bool)
         if accepted.any():
             first[runs[accepted]] = ~state.moved[runs[accepted]]
-            fresh = _gradients(problem, new, surrogates())
+            fresh = _gradients(problem, new, observation)
             rows = runs[accepted]
             state = replace(
                 state,
@@ -319,15 +320,25 @@ def _moved(problem: MinMaxProblem, x: Array, direction: Any) -> Array:
     return family_of([problem.objective]).refine(project(x + xp.asarray(direction, x)), problem.data)
 
 
-def _observe(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Any, Any, Any, Callable[[], Any]]:
-    """Objective (R,), true :math:`t_i - b_i` and the bias of the smoothed ones (R, m), and the way to surrogates."""
+def _observe(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Any, Any, Any, Observation]:
+    """Return objective (R,), true :math:`t_i - b_i` (R, m), by how much these exceed their smooth forms, and more.
+
+    The third is of shape (R, 1 + m), the objective first; the last is the observation, which makes surrogates.
+    """
     observation = problem.true_measure.observe(x)
-    objective = exact_values(family_of([problem.objective]), x, problem.data)[:, 0]
+    if observation.objective is None:
+        objective = exact_values(family_of([problem.objective]), x, problem.data)[:, 0]
+        offset = np.zeros_like(objective)
+    else:
+        objective, smooth = (np.asarray(part, dtype=np.float64) for part in observation.objective)
+        offset = objective - smooth
     bounds = problem.bounds()
     mine = bounds if problem.runs is None else bounds[runs]
     true = np.asarray(observation.values, dtype=np.float64)
-    return objective, true - mine, true - observation.smoothed, observation.surrogates
+    bias = np.concatenate([offset[:, None], true - observation.smoothed], axis=1)
+    return objective, true - mine, bias, observation
 
 
-def _gradients(problem: RefreshedProblem, x: Array, surrogates: Any) -> Any:
-    return exact_gradients(family_of([problem.objective, *surrogates]), x, problem.data)[1]
+def _gradients(problem: RefreshedProblem, x: Array, observation: Observation) -> Any:
+    objective = observation.objective_surrogate() or problem.objective
+    return exact_gradients(family_of([objective, *observation.surrogates()]), x, problem.data)[1]

@@ -24,8 +24,8 @@ class SuccessiveState:
         The proximal point :math:`\tilde x_s`.
     objective, constraints : ndarray (R,), (R, m)
         Its objective and true :math:`t_i - b_i`.
-    bias : ndarray (R, m)
-        True less smoothed measure there.
+    bias : ndarray (R, 1 + m)
+        True objective and measures less their smooth forms there.
     gradients : ndarray (R, 1 + m, d)
         Gradients of the objective and of the surrogates there.
     inverse : callable or None

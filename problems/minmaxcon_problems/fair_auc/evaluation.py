@@ -61,6 +61,9 @@ def _objective(problem: mm.MinMaxProblem, x: Any) -> float:
     if problem.details["objective"] == "auc":
         return _losses(problem, x)[0]
     train: LabelledData = problem.details["dataset"].train
+    if problem.details["objective"] == "smoothed_auc":
+        scores = scores_of(problem, x, train.features)
+        return 1.0 - float(auc_with_interval(scores[train.label > 0], scores[train.label < 0]).value)
     intercept = float(np.asarray(x)[problem.details["model"].dimension])
     margins = train.label * (scores_of(problem, x, train.features) + intercept)
     return float(np.logaddexp(0.0, -margins).mean())

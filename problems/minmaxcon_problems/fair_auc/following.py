@@ -13,7 +13,7 @@ from minmaxcon.arrays import Array, Constant, namespace, to_numpy
 
 from .frozen import FrozenDistributions
 
-__all__ = ["FollowingAUC", "FollowingFamily"]
+__all__ = ["FollowedLoss", "FollowingAUC", "FollowingFamily"]
 
 
 class FollowingAUC(mm.StochasticMinMaxConstraint):
@@ -96,3 +96,42 @@ class FollowingFamily(mm.ConstraintFamily):
             return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
 
         return mm.Evaluation(value[..., None] * signs, xp.zeros((*x.shape[:-1], 0), x), pullback)
+
+
+class FollowedLoss(mm.StochasticMinMaxConstraint):
+    r"""The loss :math:`1 - M_s(D_+, D_-)`, which follows one minus the AUC from a proximal point on.
+
+    A batch carries ``features`` (B, p) and ``weights`` (B, 2), the entries :math:`1_G/\Pr(G)` of the two classes.
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model, whose parameters come first in x.
+    frozen : FrozenDistributions
+        The distributions of the classes' scores at the proximal points of R runs.
+    """
+
+    name = "one minus the AUC"
+
+    def __init__(self, model: mm.Model, frozen: FrozenDistributions) -> None:
+        self.model, self.frozen = model, frozen
+        self.weak_convexity = float("inf")
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
+        return self.evaluate(x, batch).F, None
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
+        xp, size = namespace(x), self.model.dimension
+        scores, score_pullback = self.model.evaluate(x[..., :size], batch["features"])
+        read = np.asarray(to_numpy(scores), dtype=np.float64)
+        values, slopes = self.frozen.follow(np.atleast_2d(read), np.asarray(to_numpy(batch["weights"])), (-1.0,))
+        value = 1.0 + xp.asarray(values.reshape(read.shape[:-1]), x)
+        slope = xp.asarray(slopes.reshape(read.shape), x)
+
+        def pullback(y: Array, _a: Array) -> Array:
+            gradient = score_pullback(y[..., None] * slope)
+            return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
+
+        return mm.Evaluation(value, xp.zeros((*x.shape[:-1], 0), x), pullback)

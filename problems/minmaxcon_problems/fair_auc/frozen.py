@@ -11,6 +11,7 @@ as tables on a grid of scores, read by linear interpolation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ _EXPONENT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class FrozenDistributions:
-    r"""Smoothed distribution functions of the scores of four subsets, of each run.
+    r"""Smoothed distribution functions of the scores of pairs of subsets, of each run.
 
     Attributes
     ----------
@@ -35,10 +36,10 @@ class FrozenDistributions:
         First grid point and spacing.
     bandwidth : ndarray (R,)
         :math:`\beta`, in the unit of the scores.
-    cdf, density : ndarray (R, 4, bins)
-        :math:`\Phi_G` and its derivative at the grid points, for :math:`G_1, G_1', G_2, G_2'`.
-    aucs : ndarray (R, 2)
-        The smoothed AUCs of :math:`(G_1, G_1')` and :math:`(G_2, G_2')`.
+    cdf, density : ndarray (R, 2 P, bins)
+        :math:`\Phi_G` and its derivative at the grid points, for :math:`G_1, G_1', G_2, G_2'`, say.
+    aucs : ndarray (R, P)
+        The smoothed AUC of each pair.
     """
 
     low: Any
@@ -58,8 +59,8 @@ class FrozenDistributions:
         ----------
         scores : ndarray (R, n)
             :math:`h_s` of every sample.
-        weights : ndarray (n, 4)
-            :math:`1_G/\Pr(G)`, or any weights with the same means.
+        weights : ndarray (n, 2 P)
+            :math:`1_G/\Pr(G)`, or any weights with the same means; two columns a pair.
         bandwidth : float
             :math:`\beta` in standard deviations of all scores of the run.
         bins : int
@@ -78,7 +79,7 @@ class FrozenDistributions:
         sigmoid = 1.0 / (1.0 + np.exp(-np.clip(offset, -_EXPONENT, _EXPONENT)))
         cdf = _convolved(mass, sigmoid)
         density = _convolved(mass, sigmoid * (1.0 - sigmoid) / beta[:, None])
-        aucs = np.stack([(mass[:, g] * cdf[:, g + 1]).sum(axis=-1) for g in (0, 2)], axis=-1)
+        aucs = np.stack([(mass[:, g] * cdf[:, g + 1]).sum(axis=-1) for g in range(0, mass.shape[1], 2)], axis=-1)
         return cls(low, width, beta, cdf, density, aucs)
 
     def take(self, runs: Any) -> FrozenDistributions:
@@ -87,15 +88,17 @@ class FrozenDistributions:
             self.low[runs], self.width[runs], self.bandwidth[runs], self.cdf[runs], self.density[runs], self.aucs[runs]
         )
 
-    def follow(self, scores: Any, weights: Any) -> tuple[Any, Any]:
-        r"""Return the batch mean of :math:`M_s(G_1, G_1') - M_s(G_2, G_2')` and its slopes in the scores.
+    def follow(self, scores: Any, weights: Any, signs: Sequence[float] = (1.0, -1.0)) -> tuple[Any, Any]:
+        r"""Return the batch mean of :math:`\sum_p s_p M_s` over the pairs, and its slopes in the scores.
 
         Parameters
         ----------
         scores : ndarray (R, B)
             :math:`h_w` of the batch.
-        weights : ndarray (B, 4)
-            :math:`1_G/\Pr(G)`.
+        weights : ndarray (B, 2 P)
+            :math:`1_G/\Pr(G)`, two columns a pair.
+        signs : sequence of float (P,)
+            :math:`s_p`; the default is the gap :math:`M_s(G_1, G_1') - M_s(G_2, G_2')`.
 
         Returns
         -------
@@ -111,9 +114,12 @@ class FrozenDistributions:
         index = np.minimum(place.astype(np.intp), bins - 2)
         part = place - index
         rows = np.arange(len(scores))[:, None]
-        values = self.aucs[:, 1] - self.aucs[:, 0]
+        values = (1.0 - self.aucs) @ np.asarray(signs)
         slopes = np.zeros_like(scores)
-        for member, other, sign in ((0, 1, 1.0), (1, 0, -1.0), (2, 3, -1.0), (3, 2, 1.0)):
+        sides = [
+            (2 * p + side, 2 * p + 1 - side, sign * (1 - 2 * side)) for p, sign in enumerate(signs) for side in (0, 1)
+        ]
+        for member, other, sign in sides:
             share = (sign / scores.shape[1]) * weights[:, member]
             values = values + _read(self.cdf[:, other], rows, index, part) @ share
             slopes += share * _read(self.density[:, other], rows, index, part)
@@ -136,7 +142,7 @@ def _read(table: Any, rows: Any, index: Any, part: Any) -> Any:
 
 
 def _masses(scores: Any, shares: Any, low: Any, width: Any, bins: int) -> Any:
-    """Weight of each subset on each grid point, (R, 4, bins): every sample split between its two neighbours."""
+    """Weight of each subset on each grid point, (R, 2 P, bins): every sample split between its two neighbours."""
     place = (scores - low[:, None]) / width[:, None]
     index = np.minimum(place.astype(np.intp), bins - 2)
     part = place - index

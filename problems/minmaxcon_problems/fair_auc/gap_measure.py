@@ -12,7 +12,7 @@ from minmaxcon import metrics
 from minmaxcon.arrays import Array, to_numpy
 
 from .curvature import GaussNewton
-from .following import FollowingAUC
+from .following import FollowedLoss, FollowingAUC
 from .frozen import FrozenDistributions
 
 __all__ = ["AUCGapMeasure"]
@@ -35,6 +35,8 @@ class AUCGapMeasure(mm.TrueMeasure):
         Grid points of the frozen distributions.
     row_weight : ndarray (n,), optional
         Weights of the samples, where ``subsets`` holds weighted ones: they count in the standard deviation too.
+    follow_loss : bool
+        Whether the objective is one minus the AUC of the classes in ``weights``, followed like the gap.
 
     Raises
     ------
@@ -51,6 +53,7 @@ class AUCGapMeasure(mm.TrueMeasure):
         bandwidth: float = 0.1,
         bins: int = 4096,
         row_weight: Any = None,
+        follow_loss: bool = False,
     ) -> None:
         if not (_is_number(bandwidth) and bandwidth > 0):
             raise mm.InvalidInput("bandwidth", bandwidth, "must be positive and finite: 0.1 is a tenth of the spread.")
@@ -61,6 +64,9 @@ class AUCGapMeasure(mm.TrueMeasure):
         self.subsets = np.concatenate([np.asarray(to_numpy(batch["subsets"])) for _, batch in data.chunks()])
         self._members = [np.flatnonzero(self.subsets[:, g]) for g in range(4)]
         self._weights = [np.asarray(self.subsets[rows, g], float) for g, rows in enumerate(self._members)]
+        self._classes: Any = None
+        if follow_loss:
+            self._classes = np.concatenate([np.asarray(to_numpy(batch["weights"])) for _, batch in data.chunks()])
         self._trivial = np.array_equal(self.subsets[:, 2], self.subsets[:, 3])
 
     def scores(self, x: Array) -> Any:
@@ -82,6 +88,20 @@ class AUCGapMeasure(mm.TrueMeasure):
         first, second = self._members[g], self._members[other]
         return metrics.auc(scores[:, first], scores[:, second], weights=(self._weights[g], self._weights[other]))
 
+    def frozen_classes(self, scores: Any) -> FrozenDistributions | None:
+        """Return the distributions of the two classes' scores; None where the loss is not followed."""
+        if self._classes is None:
+            return None
+        return FrozenDistributions.of(
+            scores, self._classes, bandwidth=self.bandwidth, bins=self.bins, row_weight=self.row_weight
+        )
+
+    def accuracy(self, scores: Any) -> Any:
+        """Return the true AUC (R,) of scores (R, n) between the two classes; only where the loss is followed."""
+        rows = [np.flatnonzero(self._classes[:, g]) for g in (0, 1)]
+        weights = tuple(np.asarray(self._classes[mine, g], float) for g, mine in enumerate(rows))
+        return metrics.auc(scores[:, rows[0]], scores[:, rows[1]], weights=(weights[0], weights[1]))
+
     def curvature(self, x: Array) -> Callable[[Any], Any] | None:
         """See :meth:`minmaxcon.TrueMeasure.curvature`."""
         return None if self.gauss_newton is None else self.gauss_newton.at(x)
@@ -95,7 +115,8 @@ class _Observed(mm.Observation):
     """The gap of one set of scores, and the constraints that follow it from there."""
 
     def __init__(self, measure: AUCGapMeasure, scores: Any) -> None:
-        self._model = measure.model
+        self._model, self._loss = measure.model, measure.frozen_classes(scores)
+        self.objective = None if self._loss is None else (1.0 - measure.accuracy(scores), 1.0 - self._loss.aucs[:, 0])
         gap = measure.gap(scores)
         self.values = np.stack([gap, -gap], axis=-1)
         self._frozen = FrozenDistributions.of(
@@ -114,3 +135,7 @@ class _Observed(mm.Observation):
             FollowingAUC(self._model, self._frozen, sign, name=f"AUC gap, {side}")
             for sign, side in ((1.0, "upper side"), (-1.0, "lower side"))
         ]
+
+    def objective_surrogate(self) -> mm.StochasticMinMaxConstraint | None:
+        """See :meth:`minmaxcon.Observation.objective_surrogate`."""
+        return None if self._loss is None else FollowedLoss(self._model, self._loss)

@@ -1,4 +1,4 @@
-"""What a target is met at the least cost of: the quadratic AUC loss, or the logistic loss of the paper's remark."""
+"""What a target is met at the least cost of: an AUC loss, or the logistic loss of the paper's remark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minmaxcon.arrays import Array, namespace
 from .constraint import AUCConstraint, Layout
 from .curvature import auc_curvature, logistic_curvature
 
-__all__ = ["OBJECTIVES", "AUCObjective", "LogisticLoss", "LogisticObjective", "ScoreObjective"]
+__all__ = ["OBJECTIVES", "AUCObjective", "LogisticLoss", "LogisticObjective", "ScoreObjective", "SmoothedAUC"]
 
 
 class ScoreObjective(ABC):
@@ -25,11 +25,14 @@ class ScoreObjective(ABC):
     variables : int
         Their number; they follow the parameters in x.
     quadratic : bool
-        Whether it is a quadratic function of the scores.
+        Whether its curvature is taken to be that of a quadratic function of the scores.
+    followed : bool
+        Whether it is refreshed at every point, like the constraints.
     """
 
     variables: int
     quadratic: bool = False
+    followed: bool = False
 
     @abstractmethod
     def constraint(self, model: mm.Model, radius: float, reach: float) -> mm.StochasticMinMaxConstraint:
@@ -133,5 +136,19 @@ class LogisticObjective(ScoreObjective):
         return logistic_curvature
 
 
-OBJECTIVES: dict[str, Callable[[], ScoreObjective]] = {"auc": AUCObjective, "logistic": LogisticObjective}
+class SmoothedAUC(AUCObjective):
+    r"""One minus the true AUC, by a smooth form that is followed from point to point; its curvature model is quadratic.
+
+    It starts where the quadratic loss ends: from constant scores there is nothing to follow.
+    """
+
+    variables = 0
+    followed = True
+
+
+OBJECTIVES: dict[str, Callable[[], ScoreObjective]] = {
+    "auc": AUCObjective,
+    "smoothed_auc": SmoothedAUC,
+    "logistic": LogisticObjective,
+}
 """The objectives by name."""

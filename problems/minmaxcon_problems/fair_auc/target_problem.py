@@ -19,6 +19,10 @@ from .objectives import OBJECTIVES, ScoreObjective
 __all__ = ["build_target_problem", "checked_gap", "checked_masks"]
 
 
+_FIRST = 60
+"""Outer steps with the quadratic loss before an objective that is followed."""
+
+
 def build_target_problem(
     rows: LabelledData,
     metric: FairnessMetric,
@@ -44,8 +48,8 @@ def build_target_problem(
         The four subsets.
     max_gap : float or array_like (R,)
         Targets, in the unit of the AUC.
-    objective : {"auc", "logistic"} or ScoreObjective
-        What is minimised.
+    objective : {"auc", "smoothed_auc", "logistic"} or ScoreObjective
+        What is minimised: the quadratic AUC loss, one minus the AUC itself in a smooth form, or the logistic loss.
     model : Model, optional
         Linear by default.
     radius : float
@@ -91,17 +95,21 @@ def build_target_problem(
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
     curvature = GaussNewton(model, features, parts, weight, loss.curvature(), constant=loss.quadratic)
     kept = None if row_weight is None else weight
-    measure = AUCGapMeasure(model, data, curvature, bandwidth=bandwidth, row_weight=kept)
+    measure = AUCGapMeasure(model, data, curvature, bandwidth=bandwidth, row_weight=kept, follow_loss=loss.followed)
     means = np.stack([np.asarray(features[part].mean(axis=0)).ravel() for part in parts])
     reach = max(float(np.max(model.score_bound(radius, means))), 1e-6)
     start = np.concatenate([model.start(seed), np.zeros(loss.variables)])
-    like = namespace(data.like).asarray(start[None], data.like)
+    if loss.followed:
+        first = build_target_problem(
+            rows, metric, 1.0, model=model, radius=radius, row_weight=row_weight, seed=seed, engine=engine, dtype=dtype
+        )
+        start = np.asarray(mm.solve(first, mm.SuccessiveApproximation(iterations=_FIRST), seed=seed).x)[: start.size]
+    observed = measure.observe(namespace(data.like).asarray(start[None], data.like))
+    ball, offsets = mm.Ball(model.dimension, radius), [reach] * loss.variables
     return mm.RefreshedProblem(
-        objective=loss.constraint(model, radius, reach),
-        constraints=[side.with_bound(gaps) for side in measure.observe(like).surrogates()],
-        primal=mm.product(
-            [mm.Ball(model.dimension, radius), mm.Box([-reach] * loss.variables, [reach] * loss.variables)]
-        ),
+        objective=observed.objective_surrogate() or loss.constraint(model, radius, reach),
+        constraints=[side.with_bound(gaps) for side in observed.surrogates()],
+        primal=mm.product([ball, mm.Box([-bound for bound in offsets], offsets)]) if offsets else ball,
         data=data,
         start=start,
         name=f"fair_auc: {rows.name}, {metric.name}, target gap",

@@ -77,7 +77,7 @@ def track_targets(
         NO_TARGET,
         objective=objective,
         model=model,
-        radius=10.0 if objective == "auc" else 50.0,
+        radius=50.0 if objective == "logistic" else 10.0,
         seed=seed,
     )
     solver = mm.SuccessiveApproximation(iterations=iterations, margin=_MARGIN)
