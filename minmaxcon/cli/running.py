@@ -101,7 +101,7 @@ def build_solver(name: str, steps: int | None = None, batch_size: int | None = N
             raise mm.InvalidInput(
                 option, value, "targets are met on all data at once, without mirror descent; leave it out."
             )
-        return mm.SuccessiveApproximation(margin=2e-4)
+        return mm.SuccessiveApproximation(tolerance=1e-4, margin=2e-4)
     if name == "sfls":
         return mm.SFLS(oracle=mm.SMD(**given))
     standard = mm.IQRC().oracle

@@ -86,7 +86,7 @@ def solve(
         A target in the unit of the metric instead of kappa: the largest true gap on the training data. Several,
         separated by commas, are solved together.
     objective
-        What is minimised subject to max_gap: auc (default) or logistic.
+        What is best subject to max_gap: auc (default), quadratic_auc or logistic.
     model
         The scoring model: linear (default) or mlp, one layer of 10 sigmoid units.
     solver

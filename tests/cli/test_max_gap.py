@@ -26,7 +26,7 @@ def group_gap(scores: Any, group: Any) -> float:
     return abs(float(roc_auc_score(group > 0, scores)) - 0.5)
 
 
-@pytest.mark.parametrize("objective", ["auc", "logistic"])
+@pytest.mark.parametrize("objective", ["auc", "quadratic_auc", "logistic"])
 def test_the_training_gap_is_the_target(solve: Callable[..., Any], objective: str) -> None:
     done = solve("--max-gap", 0.05, "--objective", objective, "--json", "--quiet")
     result = json.loads(done.out)
@@ -44,7 +44,7 @@ def test_the_training_gap_is_the_target(solve: Callable[..., Any], objective: st
     assert result["settings"]["solver"] == "successive"
 
 
-@pytest.mark.parametrize("objective", ["auc", "logistic"])
+@pytest.mark.parametrize("objective", ["auc", "quadratic_auc", "logistic"])
 def test_what_is_reported_is_true(table: Path, objective: str) -> None:
     problem = mm.load_problem(
         "fair_auc", data=table, label="label", sensitive="group", metric="group", max_gap=0.05, objective=objective

@@ -58,10 +58,10 @@ def _losses(problem: mm.MinMaxProblem, x: Any) -> list[float]:
 
 
 def _objective(problem: mm.MinMaxProblem, x: Any) -> float:
-    if problem.details["objective"] == "auc":
+    if problem.details["objective"] == "quadratic_auc":
         return _losses(problem, x)[0]
     train: LabelledData = problem.details["dataset"].train
-    if problem.details["objective"] == "smoothed_auc":
+    if problem.details["objective"] == "auc":
         scores = scores_of(problem, x, train.features)
         return 1.0 - float(auc_with_interval(scores[train.label > 0], scores[train.label < 0]).value)
     intercept = float(np.asarray(x)[problem.details["model"].dimension])
@@ -95,6 +95,8 @@ def _price(problem: mm.RefreshedProblem, accuracy: float) -> Mapping[str, float]
     kept: dict[str, Any] = problem.details["kept"]
     if "free" not in kept:
         free = problem.with_bounds(NO_TARGET, NO_TARGET)
-        kept["free"] = _true(problem, mm.solve(free, mm.SuccessiveApproximation()).x, problem.details["dataset"].train)
+        kept["free"] = _true(
+            problem, mm.solve(free, mm.SuccessiveApproximation(tolerance=1e-4)).x, problem.details["dataset"].train
+        )
     free_auc, free_gap = kept["free"]["auc"], kept["free"]["auc_gap"]
     return {"auc": free_auc, "auc_gap": free_gap, "price": free_auc - accuracy}

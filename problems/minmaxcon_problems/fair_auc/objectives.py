@@ -14,7 +14,15 @@ from minmaxcon.arrays import Array, namespace
 from .constraint import AUCConstraint, Layout
 from .curvature import auc_curvature, logistic_curvature
 
-__all__ = ["OBJECTIVES", "AUCObjective", "LogisticLoss", "LogisticObjective", "ScoreObjective", "SmoothedAUC"]
+__all__ = [
+    "OBJECTIVES",
+    "AUCObjective",
+    "LogisticLoss",
+    "LogisticObjective",
+    "ScoreObjective",
+    "SmoothedAUC",
+    "named_objective",
+]
 
 
 class ScoreObjective(ABC):
@@ -28,11 +36,14 @@ class ScoreObjective(ABC):
         Whether its curvature is taken to be that of a quadratic function of the scores.
     followed : bool
         Whether it is refreshed at every point, like the constraints.
+    tolerance : float
+        By how much first-order optimality may still let it fall, relative to one plus its size.
     """
 
     variables: int
     quadratic: bool = False
     followed: bool = False
+    tolerance: float = 1e-5
 
     @abstractmethod
     def constraint(self, model: mm.Model, radius: float, reach: float) -> mm.StochasticMinMaxConstraint:
@@ -144,11 +155,27 @@ class SmoothedAUC(AUCObjective):
 
     variables = 0
     followed = True
+    tolerance = 1e-4  # in the unit of the AUC, of which no data set shows that many digits
 
 
 OBJECTIVES: dict[str, Callable[[], ScoreObjective]] = {
-    "auc": AUCObjective,
-    "smoothed_auc": SmoothedAUC,
+    "auc": SmoothedAUC,
+    "quadratic_auc": AUCObjective,
     "logistic": LogisticObjective,
 }
 """The objectives by name."""
+
+
+def named_objective(objective: str | ScoreObjective) -> ScoreObjective:
+    """Return the objective of a name, or the one given.
+
+    Raises
+    ------
+    UnknownName
+        If there is none of that name.
+    """
+    if isinstance(objective, ScoreObjective):
+        return objective
+    if objective not in OBJECTIVES:
+        raise mm.UnknownName("objective", str(objective), OBJECTIVES)
+    return OBJECTIVES[objective]()

@@ -70,8 +70,9 @@ class FairAUC(mm.ProblemPlugin):
             The surrogate's bound is :math:`1 + \kappa`; several are solved as runs of one problem.
         max_gap : float or sequence of float, optional
             A target in the unit of the metric instead: the largest true gap of AUCs on the training part.
-        objective : {"auc", "logistic"}
-            What is minimised subject to ``max_gap``; with ``kappa`` it is always the AUC surrogate.
+        objective : {"auc", "quadratic_auc", "logistic"}
+            What is best subject to ``max_gap``: the AUC itself, its quadratic loss, or the logistic loss. With
+            ``kappa`` it is always the quadratic loss.
         data_dir : path, optional
             Folder of the named data sets' files.
         label, positive, sensitive, protected, keep_sensitive
@@ -113,7 +114,7 @@ class FairAUC(mm.ProblemPlugin):
                 details={"dataset": dataset, "c1": c1, "c2": c2, "objective": objective, "kept": {}},
             )
         if objective != "auc":
-            raise mm.InvalidInput("objective", objective, 'needs max_gap; with kappa the objective is "auc".')
+            raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
         return build_problem(
             dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, engine=engine, dtype=dtype
         )
@@ -232,7 +233,7 @@ class FairAUC(mm.ProblemPlugin):
         """See :meth:`minmaxcon.ProblemPlugin.choices`."""
         return {
             "metric": {name: metric.description for name, metric in METRICS.items()},
-            "objective": dict.fromkeys(OBJECTIVES, "what is minimised subject to max_gap"),
+            "objective": dict.fromkeys(OBJECTIVES, "what is best subject to max_gap"),
             "data": {name: info.description for name, info in DATASETS.items()},
         }
 

@@ -53,7 +53,7 @@ def solve_side_bounds(
     model : Linear
         The scoring model.
     objective : str
-        ``"auc"``.
+        ``"auc"`` or ``"quadratic_auc"``, which mean the same here.
     radius : float
         Radius of the ball of parameters.
     row_weight : None
@@ -76,7 +76,7 @@ def solve_side_bounds(
     """
     if not isinstance(model, mm.Linear):
         raise mm.InvalidInput("method", "bounds", 'needs a linear model; use "following" for networks.')
-    if objective != "auc":
+    if objective not in ("auc", "quadratic_auc"):
         raise mm.InvalidInput("method", "bounds", 'bounds the quadratic AUC loss: use objective "auc" or "following".')
     if row_weight is not None:
         raise mm.InvalidInput("row_weight", "given", 'method "bounds" takes no weights; use "following".')

@@ -15,7 +15,7 @@ from minmaxcon.data import LabelledData
 from minmaxcon.metrics import AUCEstimate, auc_gap_with_interval, auc_with_interval
 
 from .metrics import FairnessMetric
-from .objectives import ScoreObjective
+from .objectives import ScoreObjective, named_objective
 from .side_bounds import solve_side_bounds
 from .target_path import NO_TARGET, observed, signed_bounds
 from .target_problem import build_target_problem, checked_gap, checked_masks
@@ -117,9 +117,9 @@ def fit_target(
         What must meet it there: the gap itself, or the upper end of its 95% interval.
     method : {"following", "bounds"}
         Surrogates that follow the true AUC; or one bound for each side of the quadratic surrogate, many pairs of bounds
-        in one solve (linear models, objective ``"auc"``).
-    objective : {"auc", "logistic"} or ScoreObjective
-        What is minimised subject to the target.
+        in one solve (linear models, not the logistic loss).
+    objective : {"auc", "quadratic_auc", "logistic"} or ScoreObjective
+        What is best subject to the target: the AUC itself, in a smooth form; its quadratic loss; the logistic loss.
     model : Model, optional
         Linear by default.
     radius : float
@@ -185,7 +185,9 @@ def fit_target(
             row_weight=row_weight,
             seed=seed,
         )
-        solver = mm.SuccessiveApproximation(iterations=iterations, margin=min(_MARGIN, 0.1 * gap))
+        solver = mm.SuccessiveApproximation(
+            iterations=iterations, tolerance=named_objective(objective).tolerance, margin=min(_MARGIN, 0.1 * gap)
+        )
         x0 = None if start is None else _padded(start, problem.primal.dimension)
         began = time.perf_counter()
         third = None if time_limit is None else time_limit / 3.0  # most of the time is for what was asked for

@@ -14,13 +14,13 @@ from minmaxcon.data import LabelledData
 from .curvature import GaussNewton
 from .gap_measure import AUCGapMeasure
 from .metrics import FairnessMetric
-from .objectives import OBJECTIVES, ScoreObjective
+from .objectives import ScoreObjective, named_objective
 
 __all__ = ["build_target_problem", "checked_gap", "checked_masks"]
 
 
-_FIRST = 60
-"""Outer steps with the quadratic loss before an objective that is followed."""
+_BEFORE, _FIRST = "quadratic_auc", 60
+"""What is minimised before an objective that is followed, for at most how many outer steps."""
 
 
 def build_target_problem(
@@ -48,8 +48,8 @@ def build_target_problem(
         The four subsets.
     max_gap : float or array_like (R,)
         Targets, in the unit of the AUC.
-    objective : {"auc", "smoothed_auc", "logistic"} or ScoreObjective
-        What is minimised: the quadratic AUC loss, one minus the AUC itself in a smooth form, or the logistic loss.
+    objective : {"auc", "quadratic_auc", "logistic"} or ScoreObjective
+        What is minimised: one minus the AUC itself, in a smooth form; its quadratic loss; or the logistic loss.
     model : Model, optional
         Linear by default.
     radius : float
@@ -79,7 +79,7 @@ def build_target_problem(
     """
     gaps = checked_gap(max_gap)
     radius = _checked_radius(radius)
-    loss = _objective(objective)
+    loss = named_objective(objective)
     masks = checked_masks(rows, metric)
     positive = rows.label > 0
     weight = _checked_weight(row_weight, len(rows))
@@ -101,7 +101,16 @@ def build_target_problem(
     start = np.concatenate([model.start(seed), np.zeros(loss.variables)])
     if loss.followed:
         first = build_target_problem(
-            rows, metric, 1.0, model=model, radius=radius, row_weight=row_weight, seed=seed, engine=engine, dtype=dtype
+            rows,
+            metric,
+            1.0,
+            objective=_BEFORE,
+            model=model,
+            radius=radius,
+            row_weight=row_weight,
+            seed=seed,
+            engine=engine,
+            dtype=dtype,
         )
         start = np.asarray(mm.solve(first, mm.SuccessiveApproximation(iterations=_FIRST), seed=seed).x)[: start.size]
     observed = measure.observe(namespace(data.like).asarray(start[None], data.like))
@@ -159,14 +168,6 @@ def _checked_radius(radius: Any) -> float:
     if not (np.isfinite(found) and found > 0):
         raise mm.InvalidInput("radius", radius, "must be positive and finite.")
     return found
-
-
-def _objective(objective: str | ScoreObjective) -> ScoreObjective:
-    if isinstance(objective, ScoreObjective):
-        return objective
-    if objective not in OBJECTIVES:
-        raise mm.UnknownName("objective", str(objective), OBJECTIVES)
-    return OBJECTIVES[objective]()
 
 
 def _checked_weight(row_weight: Any, count: int) -> Any:

@@ -123,6 +123,8 @@ def test_the_auc_loss_over_all_pairs(weight: Array) -> None:
 
 
 def test_the_table_of_objectives() -> None:
-    assert set(OBJECTIVES) == {"auc", "logistic"}
-    assert [OBJECTIVES[name]().variables for name in ("auc", "logistic")] == [2, 1]
-    assert [OBJECTIVES[name]().quadratic for name in ("auc", "logistic")] == [True, False]
+    names = ("auc", "quadratic_auc", "logistic")
+    assert tuple(OBJECTIVES) == names
+    assert [OBJECTIVES[name]().variables for name in names] == [0, 2, 1]
+    assert [OBJECTIVES[name]().quadratic for name in names] == [True, True, False]
+    assert [OBJECTIVES[name]().followed for name in names] == [True, False, False]

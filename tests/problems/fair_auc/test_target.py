@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.metrics import roc_auc_score
 
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import METRICS, load_dataset
@@ -66,7 +67,7 @@ def test_a_target_that_is_not_felt() -> None:
 def test_nothing_better_was_at_hand() -> None:
     """Random search around the model finds none of a smaller loss that meets the target."""
     metric, gap = "intra_group", 0.02
-    found, masks = fit(metric, gap), masks_of(rows(), metric)
+    found, masks = fit(metric, gap, objective="quadratic_auc"), masks_of(rows(), metric)
     positive = rows().label > 0
 
     def loss(w: Array) -> float:
@@ -82,6 +83,22 @@ def test_nothing_better_was_at_hand() -> None:
             w = found.parameters + scale * np.linalg.norm(found.parameters) * step
             cheaper = loss(w) < best - 1e-3
             better += bool(cheaper and abs(sklearn_gap(rows().features @ w, masks)) <= gap)
+    assert better == 0
+
+
+def test_no_better_auc_was_at_hand() -> None:
+    metric, gap = "intra_group", 0.02
+    found, masks = fit(metric, gap), masks_of(rows(), metric)
+    best, rng = roc_auc_score(rows().label, rows().features @ found.parameters), np.random.default_rng(0)
+    assert 1.0 - best == pytest.approx(found.surrogate["objective"], abs=1e-9)
+    quadratic = fit(metric, gap, objective="quadratic_auc").parameters
+    assert best >= roc_auc_score(rows().label, rows().features @ quadratic) - 1e-3
+    better = 0
+    for scale in (1e-3, 1e-2, 1e-1):
+        for step in rng.normal(size=(100, 6)):
+            w = found.parameters + scale * np.linalg.norm(found.parameters) * step
+            scores = rows().features @ w
+            better += bool(roc_auc_score(rows().label, scores) > best + 1e-3 and abs(sklearn_gap(scores, masks)) <= gap)
     assert better == 0
 
 
@@ -134,8 +151,8 @@ def test_weights_stand_for_copies(metric: str, objective: str) -> None:
 
 
 def test_a_start_that_was_fitted_before_needs_few_steps() -> None:
-    first = fit("intra_group", 0.02)
-    warm = fit("intra_group", 0.02, start=first.parameters)
+    first = fit("intra_group", 0.02, objective="quadratic_auc")
+    warm = fit("intra_group", 0.02, objective="quadratic_auc", start=first.parameters)
     check(warm, rows(), masks_of(rows(), "intra_group"), 0.02)
     assert warm.surrogate["objective"] == pytest.approx(first.surrogate["objective"], abs=1e-3)
     assert warm.solution.steps <= first.solution.steps

@@ -29,7 +29,7 @@ def solved(problem: mm.MinMaxProblem, **options: Any) -> mm.Solution:
     return mm.solve(problem, mm.SuccessiveApproximation(margin=2e-4), **options)
 
 
-@pytest.mark.parametrize("objective, variables", [("auc", 2), ("logistic", 1), (AUCObjective(1.0, 0.5), 2)])
+@pytest.mark.parametrize("objective, variables", [("quadratic_auc", 2), ("logistic", 1), (AUCObjective(1.0, 0.5), 2)])
 def test_parameters_come_first_and_the_objectives_variables_follow(objective: Any, variables: int) -> None:
     problem = build(objective=objective, gap=[0.01, 0.02, 0.03])
     assert problem.primal.dimension == 6 + variables
@@ -84,7 +84,9 @@ def test_defaults_of_models() -> None:
     linear, network = build(), build(model=mm.MLP(6, 3), seed=5)
     assert (linear.data.engine, linear.data.dtype) == ("numpy", "float64")  # type: ignore[attr-defined]
     assert (network.data.engine, network.data.dtype) == ("torch", "float32")  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(network.start[:-2], mm.MLP(6, 3).start(5))
+    assert linear.primal.dimension == 6  # the default objective has no variables of its own
+    plain = build(model=mm.MLP(6, 3), seed=5, objective="quadratic_auc")
+    np.testing.assert_array_equal(plain.start[:-2], mm.MLP(6, 3).start(5))
     assert isinstance(linear.details["model"], mm.Linear)
 
 
@@ -98,10 +100,17 @@ def test_sparse_rows_are_kept_for_linear_models_only(model: mm.Model) -> None:
     assert whole == pytest.approx(ROWS.features, abs=1e-6)
 
 
+def test_a_followed_objective_starts_where_the_quadratic_loss_ends() -> None:
+    """From constant scores there is nothing to follow."""
+    before = solved(build(gap=1.0, objective="quadratic_auc"))
+    np.testing.assert_allclose(build().start, before.x[:6], atol=1e-6)
+    assert build().start @ ROWS.features.T @ ROWS.label > 0
+
+
 def test_the_starting_point_meets_every_target() -> None:
     """A constant model has no gap, and every target has a model that meets it."""
     for model in (mm.Linear(6), mm.MLP(6, 2)):
-        problem = build(model=model)
+        problem = build(model=model, objective="quadratic_auc")
         assert problem.true_measure.observe(problem.start_point()).values.tolist() == [[0.0, 0.0]]
 
 

@@ -63,7 +63,7 @@ def test_held_out_rows_of_other_features() -> None:
         ({"row_weight": np.zeros(1500)}, r"row_weight=.*positive.*1500 rows"),
         ({"row_weight": np.ones(3)}, r"row_weight=.*1500 rows"),
         ({"row_weight": "heavy"}, r"row_weight=.*1500 rows"),
-        ({"start": np.ones(99)}, r"start=.*at most 8"),
+        ({"start": np.ones(99)}, r"start=.*at most 6"),
         ({"start": [np.nan] * 6}, r"start=.*finite"),
         ({"start": "near"}, r"start=.*numbers"),
     ],

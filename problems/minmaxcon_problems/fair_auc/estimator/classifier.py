@@ -47,8 +47,9 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
     model : {"linear", "mlp"}, torch.nn.Module, callable or Model
         The scoring model. ``"mlp"`` has one layer of 10 sigmoid units; a callable is called with the number of features
         and returns a ``torch.nn.Module`` that maps (n, d) to n scores. Networks make sparse X dense.
-    objective : {"auc", "logistic"}
-        What is minimised: the quadratic surrogate of the AUC, or the logistic loss.
+    objective : {"auc", "quadratic_auc", "logistic"}
+        What is best subject to ``max_gap``: the AUC itself, in a smooth form; its quadratic surrogate, which ``kappa``
+        always takes; or the logistic loss.
     method : {"following", "bounds"}
         How ``max_gap`` is reached: constraints that follow the true AUC, or one bound per side of the quadratic
         surrogate.
@@ -135,7 +136,7 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
         max_gap: float | None = 0.02,
         kappa: float | None = None,
         model: Any = "linear",
-        objective: Literal["auc", "logistic"] = "auc",
+        objective: Literal["auc", "quadratic_auc", "logistic"] = "auc",
         method: Literal["following", "bounds"] = "following",
         demand: Literal["value", "upper"] = "value",
         validation_fraction: float | None = None,

@@ -91,7 +91,11 @@ def checked_settings(estimator: Any, seed: int) -> Settings:
         kappa = number("kappa", kappa, -1.0, np.inf)
         checked_kappa(kappa, C1, C2)
         if estimator.objective != "auc":
-            raise mm.InvalidInput("objective", estimator.objective, 'with kappa it is "auc"; give max_gap instead.')
+            raise mm.InvalidInput(
+                "objective",
+                estimator.objective,
+                "needs max_gap; leave it out.",
+            )
     for argument, choices in _CHOICES.items():
         if getattr(estimator, argument) not in choices:
             raise mm.UnknownName(argument, str(getattr(estimator, argument)), choices)
@@ -119,7 +123,11 @@ def checked_settings(estimator: Any, seed: int) -> Settings:
     )
 
 
-_CHOICES = {"objective": ("auc", "logistic"), "method": ("following", "bounds"), "demand": ("value", "upper")}
+_CHOICES = {
+    "objective": ("auc", "quadratic_auc", "logistic"),
+    "method": ("following", "bounds"),
+    "demand": ("value", "upper"),
+}
 
 
 def number(argument: str, value: Any, least: float, most: float) -> float:

@@ -13,6 +13,7 @@ from minmaxcon.arrays import to_numpy
 from minmaxcon_problems.fair_auc.baselines import Track
 from minmaxcon_problems.fair_auc.build import build_problem
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.objectives import named_objective
 from minmaxcon_problems.fair_auc.partition import Dataset
 from minmaxcon_problems.fair_auc.target_path import NO_TARGET, signed_bounds
 from minmaxcon_problems.fair_auc.target_problem import build_target_problem
@@ -63,7 +64,7 @@ def track_targets(
         The scoring model.
     seed : int
         Seed of a network's start.
-    objective : {"auc", "logistic"}
+    objective : {"auc", "quadratic_auc", "logistic"}
         What is minimised.
     quick : bool
         A third of the outer steps.
@@ -80,7 +81,9 @@ def track_targets(
         radius=50.0 if objective == "logistic" else 10.0,
         seed=seed,
     )
-    solver = mm.SuccessiveApproximation(iterations=iterations, margin=_MARGIN)
+    solver = mm.SuccessiveApproximation(
+        iterations=iterations, tolerance=named_objective(objective).tolerance, margin=_MARGIN
+    )
     free = mm.solve(problem, solver, seed=seed)
     sided = signed_bounds(problem, free.x, (*GOALS, *BEYOND))
     points: list[Any] = []

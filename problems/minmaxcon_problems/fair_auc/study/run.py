@@ -23,7 +23,7 @@ from minmaxcon_problems.fair_auc.baselines import (
 from minmaxcon_problems.fair_auc.datasets import load_dataset
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 from minmaxcon_problems.fair_auc.partition import Dataset
-from minmaxcon_problems.fair_auc.study.ours import GOALS, track_level_sets, track_targets
+from minmaxcon_problems.fair_auc.study.ours import GOALS, TargetTrack, track_level_sets, track_targets
 
 __all__ = ["METHODS", "load_parts", "run_configuration"]
 
@@ -85,10 +85,9 @@ def run_configuration(
     scorer: mm.Model = mm.Linear(features) if model == "linear" else mm.mlp(features)
     points: list[dict[str, Any]] = []
     if method == "max_gap":
-        objectives = ("auc", "logistic") if model == "linear" else ("auc",)
-        found = [track_targets(parts, measure, model=scorer, seed=seed, objective=o, quick=quick) for o in objectives]
+        found = track_targets(parts, measure, model=scorer, seed=seed, quick=quick)
         points += _targets(found, parts, measure, scorer)
-        tracks = [one.track for one in found]
+        tracks = [found.track]
     elif method == "level_set":
         tracks = [track_level_sets(parts, measure, model=scorer, seed=seed, quick=quick)]
     else:
@@ -147,19 +146,15 @@ def _selected(
     return points
 
 
-def _targets(found: Sequence[Any], parts: Dataset, metric: FairnessMetric, model: mm.Model) -> list[dict[str, Any]]:
-    """For each target the model that it ends in; of two objectives the one with the better AUC on validation data."""
+def _targets(found: TargetTrack, parts: Dataset, metric: FairnessMetric, model: mm.Model) -> list[dict[str, Any]]:
+    """For each target the model that it ends in."""
     points = []
     for g, target in enumerate(GOALS):
-        choices: list[dict[str, Any]] = []
-        for one in found:
-            weight = np.asarray(one.solution.x)[g, : model.dimension]
-            measured = {
-                name: _measured(model.predict(weight, rows.features), rows, metric) for name, rows in _rows(parts)
-            }
-            choices.append({**measured, "status": str(one.solution.status[g])})
-        best = max(choices, key=lambda choice: choice["validation"]["auc"])
-        points.append({"kind": "target", "asked": float(target), **best})
+        weight = np.asarray(found.solution.x)[g, : model.dimension]
+        scored = [(name, model.predict(weight, rows.features), rows) for name, rows in _rows(parts)]
+        measured: dict[str, Any] = {name: _measured(scores, rows, metric) for name, scores, rows in scored}
+        status = str(found.solution.status[g])
+        points.append({"kind": "target", "asked": float(target), **measured, "status": status})
     return points
 
 

@@ -236,7 +236,7 @@ def test_a_grid_search_passes_the_groups_on(rows: Rows, routing: bool) -> None:
         ({"max_gap": None}, "max_gap=None: give a target"),
         ({"kappa": -0.2}, "kappa=-0.2: infeasible"),
         ({"kappa": [0.1, 0.2]}, "kappa=.*must be a number"),
-        ({"kappa": 0.1, "objective": "logistic"}, "objective='logistic': with kappa"),
+        ({"kappa": 0.1, "objective": "logistic"}, "objective='logistic': needs max_gap"),
         ({"solver": mm.SFLS()}, "solver=.*with kappa only"),
         ({"objective": "hinge"}, "objective='hinge': unknown name"),
         ({"method": "follow"}, "method='follow': unknown name; did you mean 'following'"),
