@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon import metrics
 from minmaxcon.data import LabelledData
-from minmaxcon.metrics import AUCEstimate, auc_gap_with_interval, auc_with_interval
+from minmaxcon.metrics import AUCEstimate
 
+from .measured import measured_model
 from .metrics import FairnessMetric
 from .objectives import ScoreObjective, named_objective
 from .side_bounds import solve_side_bounds
@@ -216,9 +216,9 @@ def _chosen(
     """Choose the loosest training goal whose model meets ``gap`` on the data that it is about."""
     size = model.dimension
     judged, weight = (train, row_weight) if validation is None else (validation, None)
-    unconstrained = _measured(model, np.asarray(free.x)[:size], judged, metric, weight)
+    unconstrained = measured_model(model, np.asarray(free.x)[:size], judged, metric, weight)
     runs = [solution[j] for j in range(len(goals))]
-    measured = [_measured(model, np.asarray(run.x)[:size], judged, metric, weight) for run in runs]
+    measured = [measured_model(model, np.asarray(run.x)[:size], judged, metric, weight) for run in runs]
     upper = demand == "upper" and validation is not None
 
     def reached(found: AUCEstimate) -> float:
@@ -239,7 +239,7 @@ def _chosen(
     elif status is mm.Status.OUT_OF_REACH:  # the training goal was missed, and what was asked for is met all the same
         status = mm.Status.BUDGET
     parameters = np.asarray(chosen.x)[:size]
-    train_gap, train_auc = found if validation is None else _measured(model, parameters, train, metric, row_weight)
+    train_gap, train_auc = found if validation is None else measured_model(model, parameters, train, metric, row_weight)
     return TargetFit(
         parameters=parameters,
         model=model,
@@ -257,38 +257,6 @@ def _chosen(
         surrogate={"objective": float(chosen.objective), "gap": float(smoothed[best])},
         solution=chosen,
     )
-
-
-def _measured(
-    model: mm.Model, w: Any, rows: LabelledData, metric: FairnessMetric, weight: Any
-) -> tuple[AUCEstimate, AUCEstimate]:
-    """True gap and AUC of a model, each with its interval.
-
-    For weighted rows the values are weighted, and the intervals keep the unweighted standard errors.
-    """
-    scores = model.predict(w, rows.features)
-    masks = metric.masks(rows.label, rows.group)
-    first, second = (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3])
-    positive = rows.label > 0
-    gap = auc_gap_with_interval(scores, first, second)
-    accuracy = auc_with_interval(scores[positive], scores[~positive])
-    if weight is None:
-        return gap, accuracy
-    mass = np.asarray(weight, dtype=np.float64)
-
-    def weighted(pair: tuple[Any, Any]) -> float:
-        return float(metrics.auc(scores[pair[0]], scores[pair[1]], weights=(mass[pair[0]], mass[pair[1]])))
-
-    return (
-        _moved(gap, abs(weighted(first) - weighted(second))),
-        _moved(accuracy, weighted((positive, ~positive))),
-    )
-
-
-def _moved(estimate: AUCEstimate, value: float) -> AUCEstimate:
-    shift = value - estimate.value
-    lower, upper = np.clip([estimate.lower + shift, estimate.upper + shift], 0.0, 1.0)
-    return replace(estimate, value=value, lower=float(lower), upper=float(upper))
 
 
 def _padded(start: Any, dimension: int) -> Any:

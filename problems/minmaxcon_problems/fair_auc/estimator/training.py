@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon import metrics
 from minmaxcon.data import LabelledData
-from minmaxcon.metrics import AUCEstimate, auc_with_interval
+from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.build import assemble, build_problem, checked_kappa, pair_masks
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, true_gap_with_interval
+from minmaxcon_problems.fair_auc.measured import measured_model
 from minmaxcon_problems.fair_auc.partition import Dataset
 
 from .settings import C1, C2, Settings
@@ -189,7 +188,7 @@ def _by_bound(settings: Settings, model: mm.Model, rows: LabelledData, validatio
     solution = mm.solve(problem, solver, seed=settings.seed, time_limit=settings.time_limit)
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
     judged, judged_weight = (rows, row_weight) if validation is None else (validation, None)
-    gap, area = _measured(model, parameters, judged, settings.metric, judged_weight)
+    gap, area = measured_model(model, parameters, judged, settings.metric, judged_weight)
     free = train(settings.unconstrained(), model, rows, validation=validation, row_weight=row_weight)
     return Trained(
         model=model,
@@ -244,28 +243,3 @@ def _bounded_problem(settings: Settings, model: mm.Model, rows: LabelledData, ro
         details={"metric": settings.metric, "kappa": settings.kappa, "c1": C1, "c2": C2, "model": model},
         seed=settings.seed,
     )
-
-
-def _measured(
-    model: mm.Model, parameters: Any, rows: LabelledData, metric: FairnessMetric, row_weight: Any
-) -> tuple[AUCEstimate, AUCEstimate]:
-    """Return gap and AUC of a model on some rows."""
-    scores = model.predict(parameters, rows.features)
-    positive = rows.label > 0
-    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
-    area = auc_with_interval(scores[positive], scores[~positive])
-    if row_weight is None:
-        return gap, area
-    masks = metric.masks(rows.label, rows.group).T
-    first, second = (_weighted_auc(scores, a, b, row_weight) for a, b in (masks[:2], masks[2:]))
-    return _moved(gap, abs(first - second)), _moved(area, _weighted_auc(scores, positive, ~positive, row_weight))
-
-
-def _weighted_auc(scores: Any, a: Any, b: Any, weight: Any) -> float:
-    return float(metrics.auc(scores[a], scores[b], weights=(weight[a], weight[b])))
-
-
-def _moved(estimate: AUCEstimate, value: float) -> AUCEstimate:
-    """Return an estimate with its value for weighted rows, and the interval of the rows at hand around it."""
-    below, above = estimate.value - estimate.lower, estimate.upper - estimate.value
-    return replace(estimate, value=value, lower=max(0.0, value - below), upper=min(1.0, value + above))
