@@ -22,6 +22,8 @@ _MODELS = ("linear", "mlp")
 class FairAUCStudy(mm.Study):
     """Three data sets, three metrics, two models; two methods of ours and four baselines."""
 
+    quick_seeds = 1
+
     def panels(
         self,
         data: Sequence[str] | None = None,
