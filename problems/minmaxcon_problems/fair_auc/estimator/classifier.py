@@ -249,7 +249,7 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
         stream = vars(self).get("_stream")
         if (
             stream is not None
-            and classes is None
+            and stream.declared(classes)
             and type(X) is np.ndarray
             and X.shape == (1, self.n_features_in_)
             and X.dtype.kind in "fiu"

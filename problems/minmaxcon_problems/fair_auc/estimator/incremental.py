@@ -52,6 +52,13 @@ class Incremental:
         )
         self.reservoir = Reservoir(capacity, seed)
         self.fresh = False
+        self._declared: tuple[Any, ...] | None = None
+
+    def declared(self, classes: Any) -> bool:
+        """Whether these are the classes of an earlier call, in the same order; cheap, and False where not sure."""
+        if classes is None:
+            return True
+        return type(classes) in (list, tuple, np.ndarray) and len(classes) == 2 and self._declared == tuple(classes)
 
     def add_row(self, row: Any, label: Any, group: Any) -> bool:
         """Take in one dense, real row (1, d) if it is plainly in order; return whether it was.
@@ -138,6 +145,7 @@ class Incremental:
             raise InvalidInput("classes", given, f"must be the two labels{seen}.")
         for value in given:
             self.labels.code(value)
+        self._declared = tuple(np.asarray(classes).tolist())
 
     def _count(self, labels: Any, groups: Any) -> int:
         return sum(self.reservoir.counts[self._cell(label, group)] for label in labels for group in groups)

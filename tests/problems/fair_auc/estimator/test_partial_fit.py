@@ -240,3 +240,27 @@ def test_a9a_row_by_row(shared_data: Path, metric: str) -> None:
     assert roc_auc_score(positive, found) == pytest.approx(roc_auc_score(positive, expected), abs=0.01)
     gaps = [true_gap(scores, test.label, test.group, metric) for scores in (found, expected)]
     assert gaps[0] == pytest.approx(gaps[1], abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "classes", [["no", "yes"], ("no", "yes"), np.array(["no", "yes"])], ids=["list", "tuple", "array"]
+)
+def test_classes_in_every_call_take_the_short_way_too(
+    rows: Rows, classes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever names the classes each time, as scikit-learn allows, must not pay for the general way each time."""
+    clf = FairAUCClassifier("group", random_state=0)
+    one = [(rows.X[i : i + 1], rows.y[i : i + 1], rows.group[i : i + 1]) for i in range(40)]
+    for X, y, group in one[:20]:
+        clf.partial_fit(X, y, classes=classes, sensitive_features=group)
+    monkeypatch.setattr(type(clf._stream), "add", None)  # the general way
+    for X, y, group in one[20:]:
+        clf.partial_fit(X, y, classes=classes, sensitive_features=group)
+    assert sum(clf._stream.reservoir.counts) == 40
+
+
+def test_other_classes_are_refused_in_any_call(rows: Rows) -> None:
+    clf = FairAUCClassifier("group", random_state=0)
+    clf.partial_fit(rows.X[:1], rows.y[:1], classes=["no", "yes"], sensitive_features=rows.group[:1])
+    with pytest.raises(ValueError, match="classes"):
+        clf.partial_fit(rows.X[:1], rows.y[:1], classes=["no", "maybe", "yes"], sensitive_features=rows.group[:1])
