@@ -54,7 +54,7 @@ class Quadratics:
         for matrix in matrices:
             values, vectors = np.linalg.eigh(matrix)
             roots.append(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
-        return cls(roots, linear, constant, problem.primal.parts[0].radius)  # type: ignore[attr-defined]
+        return cls(roots, linear, constant, problem.primal.parts[0].radius)
 
     def values(self, w: Array) -> Array:
         """Return f_0, f_1, f_2 at w."""

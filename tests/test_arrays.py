@@ -143,7 +143,7 @@ class Tagged(torch.Tensor):
 def test_the_engine_is_found_by_type() -> None:
     for x in (X, np.float32(1.0), 1.0, [1.0]):
         assert namespace(x).name == "numpy"
-    for t in (torch.zeros(2), torch.nn.Parameter(torch.zeros(2)), torch.zeros(2).as_subclass(Tagged)):  # type: ignore[no-untyped-call]
+    for t in (torch.zeros(2), torch.nn.Parameter(torch.zeros(2)), torch.zeros(2).as_subclass(Tagged)):
         assert namespace(t).name == "torch"
     assert namespace(X) is engine("numpy")
     with pytest.raises(mm.InvalidInput, match="use one of numpy, torch"):
@@ -168,7 +168,7 @@ def test_constants_take_the_precision_of_what_they_meet(name: str) -> None:
 @pytest.mark.parametrize("name", ["numpy", "torch"])
 @pytest.mark.parametrize(
     "clone",
-    [copy.copy, copy.deepcopy, *(lambda c, p=p: pickle.loads(pickle.dumps(c, p)) for p in range(6))],  # noqa: S301
+    [copy.copy, copy.deepcopy, *(lambda c, p=p: pickle.loads(pickle.dumps(c, p)) for p in range(6))],
 )
 def test_constants_survive_copies(clone: Any, name: str) -> None:
     constant = Constant([[1.0, 2.0], [3.0, 4.0]])

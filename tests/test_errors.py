@@ -27,7 +27,7 @@ ERRORS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
-@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])  # noqa: S301
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
 def test_one_line_that_survives_copies(error: Any, clone: Any) -> None:
     copied = clone(error)
     assert type(copied) is type(error)
@@ -41,10 +41,10 @@ def test_one_line_that_survives_copies(error: Any, clone: Any) -> None:
 @pytest.mark.parametrize("value", [(i for i in range(2)), lambda: None], ids=["generator", "lambda"])
 def test_a_value_that_cannot_be_pickled_does_not_keep_the_error_in(value: Any) -> None:
     error = mm.InvalidInput("points", value, "make it a function.")
-    for copied in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):  # noqa: S301
+    for copied in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert str(copied) == str(error)
         assert copied.argument == "points"
-        assert str(pickle.loads(pickle.dumps(copied))) == str(error)  # noqa: S301
+        assert str(pickle.loads(pickle.dumps(copied))) == str(error)
 
 
 def test_messages_name_argument_value_and_remedy() -> None:

@@ -177,4 +177,4 @@ def test_a_broken_plugin_is_named(load: Any, message: str, install: Any) -> None
 
 def test_a_plugin_is_abstract() -> None:
     with pytest.raises(TypeError, match="load"):
-        mm.ProblemPlugin()  # type: ignore[abstract]
+        mm.ProblemPlugin()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from minmaxcon.arrays import Array
@@ -84,18 +84,12 @@ class RefreshedProblem(MinMaxProblem):
         If the measure is missing; and whatever :class:`MinMaxProblem` refuses.
     """
 
-    measure: TrueMeasure | None = None
+    measure: TrueMeasure = field(kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.measure, TrueMeasure):
             raise InvalidInput("measure", self.measure, "give a TrueMeasure: without one, use MinMaxProblem.")
-
-    @property
-    def true_measure(self) -> TrueMeasure:
-        """The measure, which is never None."""
-        assert self.measure is not None  # noqa: S101  # checked at construction
-        return self.measure
 
     def refreshed(self, observation: Observation) -> MinMaxProblem:
         r"""Return the problem with the surrogates of an observation, as an ordinary problem of the same bounds."""

@@ -113,7 +113,7 @@ class SuccessiveApproximation(Solver):
             constraints=constraints,
             bias=bias,
             gradients=gradients,
-            inverse=problem.true_measure.curvature(x),
+            inverse=problem.measure.curvature(x),
             owners=every,
             weight=np.full(runs, self.weight),
             reach=np.full(runs, self.reach),
@@ -143,7 +143,7 @@ class SuccessiveApproximation(Solver):
         problem, x = state.problem, namespace(state.x).rows(state.x, runs)
         inverse, owners = state.inverse, state.owners
         if not np.array_equal(owners, runs):
-            inverse, owners = problem.true_measure.curvature(x), runs
+            inverse, owners = problem.measure.curvature(x), runs
         inside, normals = (np.asarray(to_numpy(part), dtype=np.float64) for part in problem.primal.inequalities(x))
         gradients = np.concatenate([state.gradients[runs], normals], axis=1)
         preconditioned = gradients if inverse is None else inverse(gradients)
@@ -325,7 +325,7 @@ def _observe(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Any, Any, 
 
     The third is of shape (R, 1 + m), the objective first; the last is the observation, which makes surrogates.
     """
-    observation = problem.true_measure.observe(x)
+    observation = problem.measure.observe(x)
     if observation.objective is None:
         objective = exact_values(family_of([problem.objective]), x, problem.data)[:, 0]
         offset = np.zeros_like(objective)

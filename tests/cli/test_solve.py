@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,7 +182,7 @@ class Foreign(mm.ProblemPlugin):
     name, summary = "foreign", "A problem of somebody else."
 
     def load(self, *, kappa: Any = 1.0) -> mm.MinMaxProblem:
-        print("noise")  # noqa: T201
+        sys.stdout.write("noise\n")
         problem = mm.load_problem("fair_auc", kappa=kappa)
         return mm.MinMaxProblem(
             problem.objective, problem.constraints, problem.primal, problem.data, problem.start, name="foreign"

@@ -32,7 +32,7 @@ class InPieces(mm.Finite):
 
 def on(name: str, engine: str, kind: type[mm.Finite] = mm.Finite) -> mm.MinMaxProblem:
     problem = cases.problem(name)
-    return replace(problem, data=kind(problem.data.arrays, engine=engine))  # type: ignore[attr-defined]
+    return replace(problem, data=kind(problem.data.arrays, engine=engine))
 
 
 def points(problem: mm.MinMaxProblem, runs: int, seed: int = 0) -> Array:

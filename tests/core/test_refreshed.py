@@ -18,7 +18,7 @@ def test_a_measure_is_required() -> None:
     parts = {field.name: getattr(plain, field.name) for field in fields(mm.MinMaxProblem)}
     for bad in (None, "gap", bowl):
         with pytest.raises(mm.InvalidInput, match=r"measure=.*TrueMeasure.*MinMaxProblem"):
-            mm.RefreshedProblem(**parts, measure=bad)  # type: ignore[arg-type]
+            mm.RefreshedProblem(**parts, measure=bad)
 
 
 def test_what_an_ordinary_problem_refuses_is_refused() -> None:
@@ -32,15 +32,15 @@ def test_the_measure_survives_other_bounds_and_chosen_runs() -> None:
     problem = staircase(bound=[0.1, 0.2, 0.3])
     for other in (problem.take([0, 2]), problem.with_bounds(0.5), replace(problem, start=None)):
         assert isinstance(other, mm.RefreshedProblem)
-        assert other.true_measure is problem.measure
+        assert other.measure is problem.measure
     assert problem.take([0, 2]).bounds()[:, 0].tolist() == [0.1, 0.3]
 
 
 @pytest.mark.parametrize("engine", ["numpy", "torch"])
 def test_refreshed_surrogates_agree_with_the_measure_where_it_was_observed(engine: str) -> None:
     problem = staircase(wave, bound=[0.1, 0.2, 0.3], engine=engine)
-    x = problem.start_point(3) + problem.data.arrays["points"][:3]  # type: ignore[attr-defined]
-    observation = problem.true_measure.observe(x)
+    x = problem.start_point(3) + problem.data.arrays["points"][:3]
+    observation = problem.measure.observe(x)
     refreshed = problem.refreshed(observation)
     assert type(refreshed) is mm.MinMaxProblem
     assert refreshed.bounds()[:, 0].tolist() == [0.1, 0.2, 0.3]
@@ -53,7 +53,7 @@ def test_refreshed_surrogates_agree_with_the_measure_where_it_was_observed(engin
 def test_any_solver_may_try_the_refreshed_problem() -> None:
     """It is an ordinary problem: one linear constraint, solved by the level-set method."""
     problem = staircase(bound=0.2, start=(0.3, 0.1))
-    refreshed = problem.refreshed(problem.true_measure.observe(problem.start_point()))
+    refreshed = problem.refreshed(problem.measure.observe(problem.start_point()))
     solution = mm.solve(refreshed, mm.SFLS(oracle=mm.SMD(steps=300, batch_size=20)), seed=0)
     value, slope = bowl(np.array([[0.3, 0.1]]))
     mean = POINTS.mean(axis=0)

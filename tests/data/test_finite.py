@@ -69,7 +69,7 @@ def test_a_position_resumes_exactly(source: mm.Finite) -> None:
     whole, _ = drawn(source, position(), 9, 5)
     _, middle = drawn(source, position(), 4, 5)
     drawn(source, middle, 3, 5)  # what is drawn in between does not matter
-    kept = pickle.loads(pickle.dumps(middle))  # noqa: S301
+    kept = pickle.loads(pickle.dumps(middle))
     for data in (source, copy.deepcopy(source)):
         np.testing.assert_array_equal(drawn(data, kept, 5, 5)[0], whole[4:])
 
@@ -192,7 +192,7 @@ def test_chunks_have_bounded_memory_by_default() -> None:
 @pytest.mark.parametrize("rows", [None, 20])
 def test_a_chunk_is_not_the_sources_own_mapping(source: mm.Finite, rows: int | None) -> None:
     for _, batch in source.chunks(rows):
-        dict.clear(batch)  # type: ignore[arg-type]
+        dict.clear(batch)
     assert set(source.arrays) == {"features", "weights"}
 
 
@@ -261,7 +261,7 @@ def test_the_callers_arrays_are_copied(kind: str, engine: str, dtype: str) -> No
     np.testing.assert_array_equal(plain(data.arrays["features"]), DENSE.astype(dtype))
 
 
-@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))])  # noqa: S301
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))])
 def test_copies_draw_the_same(source: mm.Finite, clone: Any) -> None:
     copied = clone(source)
     assert copied.size == source.size == 50

@@ -95,7 +95,7 @@ def test_a_position_resumes(shuffle: int, prepare: Any) -> None:
     first, middle = values(stream, position(), 8, 3)
     values(stream, middle, 5, 3)  # the iterator has moved on; the position has not
     assert first + values(stream, middle, 12, 3)[0] == whole
-    kept = pickle.loads(pickle.dumps(middle))  # noqa: S301
+    kept = pickle.loads(pickle.dumps(middle))
     assert first + values(made(), kept, 12, 3)[0] == whole
 
 
@@ -241,7 +241,7 @@ def test_memory_does_not_grow() -> None:
     assert peak < 3_000_000
 
 
-@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])  # noqa: S301
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
 def test_copies_reopen(clone: Any) -> None:
     stream = mm.Stream([{"z": float(i)} for i in range(50)], shuffle=5, prepare=Every(), dtype="float32")
     before, middle = values(stream, position(), 2, 3)
@@ -310,7 +310,7 @@ def test_the_first_of_several_bad_points_is_named() -> None:
 def test_a_first_point_that_is_bad_is_named() -> None:
     for bad, seed in [({}, 0), ("text", 1), (None, 2)]:
         with pytest.raises(mm.DataError, match="point 1 is no mapping"):
-            mm.Stream([bad, {"z": 1.0}, bad]).draw(position(seed), 1, 1)  # type: ignore[list-item]
+            mm.Stream([bad, {"z": 1.0}, bad]).draw(position(seed), 1, 1)
 
 
 def test_the_first_point_decides_though_another_is_read_first() -> None:
@@ -363,7 +363,7 @@ def test_what_cannot_be_used_is_named(arguments: dict[str, Any], message: str) -
 
 
 def test_a_function_may_return_a_list() -> None:
-    stream = mm.Stream(lambda: [{"z": float(i)} for i in range(5)], shuffle=2)  # type: ignore[arg-type, return-value]
+    stream = mm.Stream(lambda: [{"z": float(i)} for i in range(5)], shuffle=2)
     assert sorted(values(stream, position(), 9, 1)[0]) == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
@@ -374,7 +374,7 @@ def test_a_function_that_returns_one_iterator_again_is_refused() -> None:
     with pytest.raises(mm.InvalidInput, match="same iterator twice"):
         values(stream, position(), 3, 1)
     with pytest.raises(mm.InvalidInput, match="not int"):
-        mm.Stream(lambda: 3).draw(position(), 1, 1)  # type: ignore[arg-type, return-value]
+        mm.Stream(lambda: 3).draw(position(), 1, 1)
 
 
 # ------------------------------------------------------------------------------------ points that change or are refused

@@ -140,7 +140,7 @@ def test_rows_can_be_selected_and_data_travel(tmp_path: Path) -> None:
     assert len(data.select(data.label == 1)) == 2
     part.features[:] = 0.0
     assert data.features[4, 0] == 39, "a selection is a copy"
-    for other in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):  # noqa: S301  (our own bytes)
+    for other in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
         np.testing.assert_array_equal(other.features, data.features)
         assert other.encoding == data.encoding
 

@@ -77,7 +77,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def test_neither_order_nor_processes_change_a_byte(tmp_path: Path, whole: dict[str, bytes], jobs: int) -> None:
     assert len(whole) == 80
     shuffled = configurations()
-    random.Random(jobs).shuffle(shuffled)  # noqa: S311
+    random.Random(jobs).shuffle(shuffled)
     ticks: list[Tick] = []
     found = run_sweep(FakeStudy(), shuffled, tmp_path / "runs", jobs=jobs, report=ticks.append)
     assert contents(tmp_path / "runs") == whole
@@ -185,7 +185,7 @@ def test_sweep_order(tmp_path: Path, whole: dict[str, bytes]) -> None:
     expected = {f"{one.name}.json": whole[f"{one.name}.json"] for one in chosen}
     for jobs in (1, 2):
         for shuffle in range(3):
-            random.Random(shuffle).shuffle(chosen)  # noqa: S311
+            random.Random(shuffle).shuffle(chosen)
             folder = tmp_path / f"{jobs}-{shuffle}"
             run_sweep(FakeStudy(), chosen, folder, jobs=jobs)
             assert contents(folder) == expected
@@ -196,7 +196,7 @@ def test_sweep_order(tmp_path: Path, whole: dict[str, bytes]) -> None:
 @pytest.mark.timeout(600)
 def test_sweep_kill(tmp_path: Path, whole: dict[str, bytes]) -> None:
     """A random worker of each of 20 sweeps is killed; run again it ends the same, and nothing is done twice."""
-    rng = random.Random(0)  # noqa: S311
+    rng = random.Random(0)
     for sweep in range(20):
         folder, log = tmp_path / f"runs{sweep}", tmp_path / f"log{sweep}"
         process = start(folder, log, 2)

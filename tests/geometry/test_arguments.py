@@ -26,17 +26,17 @@ from minmaxcon.geometry import (
 
 CASES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: Ball(0, 1.0), "dimension=0", "at least 1"),
-    (lambda: Ball(2.5, 1.0), "dimension=2.5", "whole number"),  # type: ignore[arg-type]
-    (lambda: Ball(float("nan"), 1.0), "dimension=nan", "whole number"),  # type: ignore[arg-type]
-    (lambda: Ball(float("inf"), 1.0), "dimension=inf", "whole number"),  # type: ignore[arg-type]
-    (lambda: Ball("two", 1.0), "dimension='two'", "whole number"),  # type: ignore[arg-type]
-    (lambda: Ball(None, 1.0), "dimension=None", "whole number"),  # type: ignore[arg-type]
+    (lambda: Ball(2.5, 1.0), "dimension=2.5", "whole number"),
+    (lambda: Ball(float("nan"), 1.0), "dimension=nan", "whole number"),
+    (lambda: Ball(float("inf"), 1.0), "dimension=inf", "whole number"),
+    (lambda: Ball("two", 1.0), "dimension='two'", "whole number"),
+    (lambda: Ball(None, 1.0), "dimension=None", "whole number"),
     (lambda: Ball(2, 0.0), "radius=0.0", "positive and finite"),
     (lambda: Ball(2, -1.0), "radius=-1.0", "positive and finite"),
     (lambda: Ball(2, np.inf), "radius=inf", "positive and finite"),
     (lambda: Ball(2, np.nan), "radius=nan", "positive and finite"),
-    (lambda: Ball(2, "wide"), "radius='wide'", "positive and finite"),  # type: ignore[arg-type]
-    (lambda: Ball(2, None), "radius=None", "positive and finite"),  # type: ignore[arg-type]
+    (lambda: Ball(2, "wide"), "radius='wide'", "positive and finite"),
+    (lambda: Ball(2, None), "radius=None", "positive and finite"),
     (lambda: Ball(2, 1.0, [0.0]), "center=[0.0]", "2 finite numbers"),
     (lambda: Ball(2, 1.0, [0.0, np.nan]), "center=[0.0, nan]", "2 finite numbers"),
     (lambda: Ball(2, 1.0, ["a", "b"]), "center=['a', 'b']", "2 finite numbers"),
@@ -65,8 +65,8 @@ CASES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: BoxBlock([0.0, 0.0], [1.0, 1.0], [1.0, -1.0]), "curvature=[1.0, -1.0]", "at least 0"),
     (lambda: BoxBlock([0.0], [1.0], "steep"), "curvature='steep'", "one number"),
     (lambda: BoxBlock([2.0], [1.0]), "lower=2.0", "exceeds upper"),
-    (lambda: BallBlock(2, 1.0, [1.0, 2.0]), "curvature=[1.0, 2.0]", "one number"),  # type: ignore[arg-type]
-    (lambda: BallBlock(2, 1.0, []), "curvature=[]", "one number"),  # type: ignore[arg-type]
+    (lambda: BallBlock(2, 1.0, [1.0, 2.0]), "curvature=[1.0, 2.0]", "one number"),
+    (lambda: BallBlock(2, 1.0, []), "curvature=[]", "one number"),
     (lambda: BallBlock(2, -1.0), "radius=-1.0", "positive and finite"),
     (lambda: BallBlock(0, 1.0), "dimension=0", "at least 1"),
     (lambda: SimplexBlock(2, -1.0), "temperature=-1.0", "at least 0"),
@@ -75,12 +75,12 @@ CASES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: SimplexBlock(2, 0.0, [1.0, 0.0]), "prior=[1.0, 0.0]", "positive"),
     (lambda: SimplexBlock(2, 0.0, [1.0]), "prior=[1.0]", "2 positive"),
     (lambda: PerspectiveGenerator([]), "blocks=[]", "at least one level"),
-    (lambda: PerspectiveGenerator([3]), "blocks=3", "InnerBlock"),  # type: ignore[list-item]
+    (lambda: PerspectiveGenerator([3]), "blocks=3", "InnerBlock"),
     (lambda: PerspectiveGenerator([None], 0.0), "entropy_weight=0.0", "positive number"),
     (lambda: PerspectiveGenerator([None], -1.0), "entropy_weight=-1.0", "positive number"),
     (lambda: PerspectiveGenerator([None], np.nan), "entropy_weight=nan", "positive number"),
-    (lambda: PerspectiveGenerator([None], "best"), "entropy_weight='best'", "theorem"),  # type: ignore[arg-type]
-    (lambda: PerspectiveGenerator([None], None), "entropy_weight=None", "theorem"),  # type: ignore[arg-type]
+    (lambda: PerspectiveGenerator([None], "best"), "entropy_weight='best'", "theorem"),
+    (lambda: PerspectiveGenerator([None], None), "entropy_weight=None", "theorem"),
 ]
 
 
@@ -97,14 +97,14 @@ def test_bad_argument(make: Callable[[], Any], says: str, remedy: str) -> None:
 
 def test_what_is_close_to_bad_but_good() -> None:
     assert Ball(np.int64(2), np.float32(1.5)).radius == 1.5
-    assert Ball(2.0, 1).dimension == 2  # type: ignore[arg-type]
+    assert Ball(2.0, 1).dimension == 2
     assert Box(0.0, 1.0).dimension == 1
     assert interval(0.0).radius == 0.0
     np.testing.assert_array_equal(Ball(2, 1.0, torch.tensor([1.0, 2.0])).center, [1.0, 2.0])
     np.testing.assert_array_equal(Box(torch.zeros(2), torch.ones(2)).upper, [1.0, 1.0])
     single = Ball(2, 1.0)
     assert product([single]) is single
-    assert product(iter([single, single])).dimension == 4  # type: ignore[arg-type]
+    assert product(iter([single, single])).dimension == 4
     assert PerspectiveGenerator([None], 1).entropy_weight == 1.0
 
 

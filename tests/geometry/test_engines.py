@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def test_primal_runs_at_once_equal_one_by_one(generator: DistanceGenerator, engi
     given = mapped(primal_given(generator, (5,)), functions(engine).create)
     together = primal_results(generator, given)
     for j in range(5):
-        alone = primal_results(generator, mapped(given, lambda array: array[j]))  # noqa: B023
+        alone = primal_results(generator, mapped(given, itemgetter(j)))
         assert_close(alone, {name: array[j] for name, array in together.items()}, 1e-14)
 
 
@@ -175,7 +176,7 @@ def test_dual_runs_at_once_equal_one_by_one(blocks: Blocks, engine: str) -> None
     given = mapped(dual_given(generator, (5,)), functions(engine).create)
     together = dual_results(generator, given)
     for j in range(5):
-        alone = dual_results(generator, mapped(given, lambda array: array[j]))  # noqa: B023
+        alone = dual_results(generator, mapped(given, itemgetter(j)))
         assert_close(alone, {name: array[j] for name, array in together.items()}, 1e-14)
 
 
@@ -218,7 +219,7 @@ def test_a_dual_prox_leaves_its_arguments_alone(blocks: Blocks) -> None:
 
 
 @each_generator
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])  # noqa: S301
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
 def test_primal_copies_do_the_same(generator: DistanceGenerator, duplicate: Callable[[Any], Any]) -> None:
     given = primal_given(generator, (3,))
     expected = primal_results(generator, given)
@@ -228,7 +229,7 @@ def test_primal_copies_do_the_same(generator: DistanceGenerator, duplicate: Call
 
 
 @each_dual
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])  # noqa: S301
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
 def test_dual_copies_do_the_same(blocks: Blocks, duplicate: Callable[[Any], Any]) -> None:
     generator = PerspectiveGenerator(blocks)
     given = dual_given(generator, (3,))

@@ -279,7 +279,7 @@ def test_logarithms_near_zero_stop_at_what_each_precision_holds() -> None:
 def test_a_dual_point_is_frozen_small_and_compared_by_identity() -> None:
     point = PerspectiveGenerator([None]).center(np.zeros(1))
     with pytest.raises(AttributeError):
-        point.weights = np.ones(1)  # type: ignore[misc]
+        point.weights = np.ones(1)
     assert not hasattr(point, "__dict__")
     assert bool(point == copy.copy(point)) is False
     assert len({point, PerspectiveGenerator([None]).center(np.zeros(1))}) == 2

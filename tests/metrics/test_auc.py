@@ -229,7 +229,7 @@ def test_estimates_travel() -> None:
     estimate = auc_with_interval([1.0], [0.0, 2.0])
     assert json.loads(json.dumps(estimate.as_dict(), allow_nan=False))["lower"] is None
     other = AUCEstimate(0.5, 0.25, 0.75, 0.1, (3, 4))
-    assert pickle.loads(pickle.dumps(other)) == copy.deepcopy(other) == other  # noqa: S301  (our own bytes)
+    assert pickle.loads(pickle.dumps(other)) == copy.deepcopy(other) == other
     assert str(other) == "0.5000 [0.2500, 0.7500]"
 
 

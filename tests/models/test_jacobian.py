@@ -66,7 +66,7 @@ def test_against_autograd_of_the_network_by_hand() -> None:
         inner, offset, outer = flat[:12].reshape(3, 4), flat[12:15], flat[15:]
         return torch.sigmoid(torch.tensor(FEATURES) @ inner.T + offset) @ outer
 
-    expected = torch.autograd.functional.jacobian(scores, w).numpy()  # type: ignore[no-untyped-call]
+    expected = torch.autograd.functional.jacobian(scores, w).numpy()
     assert model.jacobian(w.numpy(), FEATURES) == pytest.approx(expected, abs=1e-5)
 
 

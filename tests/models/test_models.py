@@ -345,7 +345,7 @@ def test_a_module_is_trained_like_any_model() -> None:
     assert solution.objective < 0.5 - 1e-3
 
 
-@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])  # noqa: S301
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_copies_score_the_same(model: mm.Model, clone: Any) -> None:
     copied = clone(model)
     w = parameters(model).numpy()
@@ -364,7 +364,7 @@ def test_sizes_are_checked(bad: Any) -> None:
             make()
     with pytest.raises(mm.InvalidInput, match=r"hidden=.*whole number"):
         mm.MLP(3, bad)
-    assert mm.Linear(np.int64(3)).dimension == mm.Linear(3.0).dimension == 3  # type: ignore[arg-type]
+    assert mm.Linear(np.int64(3)).dimension == mm.Linear(3.0).dimension == 3
 
 
 @pytest.mark.parametrize("bound", [0.0, -1.0, float("nan"), float("inf"), "a", None])

@@ -110,7 +110,7 @@ class Empty(Ball):
     """A ball whose cvxpy form allows no point."""
 
     def cvxpy_constraints(self, cp: object, u: object) -> list[object]:
-        return [*super().cvxpy_constraints(cp, u), u >= 5.0]  # type: ignore[operator]
+        return [*super().cvxpy_constraints(cp, u), u >= 5.0]
 
 
 def test_a_prox_that_contradicts_the_set_is_named() -> None:

@@ -41,24 +41,24 @@ def test_parts_of_a_problem(changes: dict[str, Any], message: str) -> None:
 
 
 def test_constraints_may_come_from_an_iterator() -> None:
-    problem = replace(cases.quadratic(), constraints=(Linear(bound) for bound in (0.5, 1.0)))  # type: ignore[arg-type]
+    problem = replace(cases.quadratic(), constraints=(Linear(bound) for bound in (0.5, 1.0)))
     assert problem.bounds().tolist() == [[0.5, 1.0]]
 
 
 CALLS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: mm.solve(3), "^problem=3: must be a MinMaxProblem"),  # type: ignore[arg-type]
-    (lambda: mm.solve("fair_auc"), "^problem='fair_auc'"),  # type: ignore[arg-type]
-    (lambda: next(mm.iterate(None, mm.SFLS())), "^problem=None"),  # type: ignore[arg-type]
-    (lambda: next(mm.iterate(cases.quadratic(), mm.SMD())), "^solver="),  # type: ignore[arg-type]
-    (lambda: mm.solve(cases.quadratic(), callbacks=print), r"^callbacks=.*put a single one in \[ \]"),  # type: ignore[arg-type]
-    (lambda: mm.solve(cases.quadratic(), callbacks=[3]), "^callbacks="),  # type: ignore[list-item]
-    (lambda: mm.solve(cases.quadratic(), callbacks=None), "^callbacks=None"),  # type: ignore[arg-type]
+    (lambda: mm.solve(3), "^problem=3: must be a MinMaxProblem"),
+    (lambda: mm.solve("fair_auc"), "^problem='fair_auc'"),
+    (lambda: next(mm.iterate(None, mm.SFLS())), "^problem=None"),
+    (lambda: next(mm.iterate(cases.quadratic(), mm.SMD())), "^solver="),
+    (lambda: mm.solve(cases.quadratic(), callbacks=print), r"^callbacks=.*put a single one in \[ \]"),
+    (lambda: mm.solve(cases.quadratic(), callbacks=[3]), "^callbacks="),
+    (lambda: mm.solve(cases.quadratic(), callbacks=None), "^callbacks=None"),
     (lambda: mm.solve(cases.quadratic(), x0="ab"), "^x0='ab'"),
     (lambda: mm.solve(cases.quadratic(), x0=[[1.0, 2.0, 3.0], [1.0]]), "^x0="),
     (lambda: mm.solve(cases.quadratic(), x0=[["a", "b", "c"]]), "^x0="),
     (lambda: mm.solve(cases.quadratic(), x0=3), "^x0="),
-    (lambda: mm.SMD(step_rule=[1]), "^step_rule="),  # type: ignore[arg-type]
-    (lambda: mm.SMD(step_rule={"adaptive": 1}), "^step_rule="),  # type: ignore[arg-type]
+    (lambda: mm.SMD(step_rule=[1]), "^step_rule="),
+    (lambda: mm.SMD(step_rule={"adaptive": 1}), "^step_rule="),
     (lambda: mm.SMD(batch_size=10**20), "^batch_size=100000000000000000000: at most 1,000,000 samples"),
     (lambda: mm.SMD(batch_size=10**12), "^batch_size=1000000000000: at most 1,000,000 samples"),
     (lambda: mm.SMD(steps=10, batch_size=10**8), "^batch_size=100000000: at most 10,000,000 samples"),

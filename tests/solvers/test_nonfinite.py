@@ -83,7 +83,7 @@ def test_the_last_good_point_is_kept(block: int) -> None:
     found = mm.SMD(steps=400, batch_size=2, block=block).query(problem.at_level(7.0), start)
     last = step // block * block  # the beginning of the block
     clean = mm.SMD(steps=max(last, 1), batch_size=2, block=block).query(problem.at_level(7.0), start)
-    for part in (found.x, found.weights, found.scaled, found.next.x, found.next.dual.log_weights):  # type: ignore[union-attr]
+    for part in (found.x, found.weights, found.scaled, found.next.x, found.next.dual.log_weights):
         assert np.isfinite(part).all()
     if last:
         assert found.next.x.tobytes() == clean.next.x.tobytes()
@@ -236,7 +236,7 @@ def inject(seed: int) -> None:
     solution = mm.solve(problem, mm.SFLS(oracle=smd, levels=2), seed=seed)
     assert np.isfinite(solution.x).all()
     assert np.isfinite(solution.objective).all()
-    for one in [solution] if solution.runs is None else list(solution):  # type: ignore[call-overload]
+    for one in [solution] if solution.runs is None else list(solution):
         if one.status is mm.Status.DIVERGED:
             assert "step" in one.reason
         else:

@@ -178,7 +178,7 @@ def test_levels_for_all_runs_or_one_for_each() -> None:
 
 def test_the_solution_of_one_run_of_several() -> None:
     many = mm.solve(cases.fair_auc("inter_group", KAPPAS), solver(), seed=1)
-    assert [one.objective for one in many] == list(many.objective)  # type: ignore[attr-defined]
+    assert [one.objective for one in many] == list(many.objective)
     last = many[-1]
     assert (last.runs, last.x.shape, last.constraints.shape) == (None, (13,), (2,))
     assert isinstance(last.feasible, bool)
@@ -241,16 +241,16 @@ def test_nothing_of_the_callers_is_touched(name: str) -> None:
     before = {key: np.array(to_numpy(value), copy=True) for key, value in problem.data.arrays.items()}
     x0 = 0.1 * problem.primal.sample(np.random.default_rng(0), 1)[0]
     given, bounds = x0.copy(), problem.bounds().copy()
-    state, torch_state = np.random.get_state(), torch.get_rng_state()  # noqa: NPY002  # the state that must not move
+    state, torch_state = np.random.get_state(), torch.get_rng_state()  # the state that must not move
     few = solver(levels=4)
     first = mm.solve(problem, few, seed=2, x0=x0)
-    assert np.array_equal(state[1], np.random.get_state()[1])  # noqa: NPY002
-    assert state[2] == np.random.get_state()[2]  # noqa: NPY002
+    assert np.array_equal(state[1], np.random.get_state()[1])
+    assert state[2] == np.random.get_state()[2]
     assert (torch_state == torch.get_rng_state()).all()
-    np.random.seed(99)  # noqa: NPY002
+    np.random.seed(99)
     torch.manual_seed(99)
     assert mm.solve(problem, few, seed=2, x0=x0).x.tobytes() == first.x.tobytes()
-    np.random.set_state(state)  # noqa: NPY002
+    np.random.set_state(state)
     assert x0.tobytes() == given.tobytes()
     assert problem.bounds().tobytes() == bounds.tobytes()
     for key, value in before.items():

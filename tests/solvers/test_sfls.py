@@ -117,7 +117,7 @@ class Spy(mm.Oracle):
     """Mirror descent that notes what it is asked for."""
 
     def __init__(self, steps: int = 100) -> None:
-        self.inner, self.asked = mm.SMD(steps=steps, batch_size=40), []  # type: ignore[var-annotated]
+        self.inner, self.asked = mm.SMD(steps=steps, batch_size=40), []
 
     def begin(
         self, problem: Any, start: Any, *, accuracy: float = 0.0, confidence: float = 0.9, effort: float = 1.0

@@ -130,11 +130,11 @@ def test_every_average_has_the_weights_of_the_steps(rule: str) -> None:
     assert found.weights[0] == pytest.approx(weights @ y, abs=1e-12)
     assert found.scaled[0] == pytest.approx(weights @ scaled, abs=1e-12)
     assert abs(found.scaled[0] - np.repeat(weights @ y, [1, 2, 2]) * (weights @ alpha)).max() > 1e-6
-    batch = problem.data.arrays  # type: ignore[attr-defined]
+    batch = problem.data.arrays
     terms = problem.family.evaluate(x, batch)
     u, v = weights @ (terms.F - level.bounds), weights @ terms.G
     # each inner variable: max over [-I, I] of alpha v - c1 alpha^2, with c1 = 1/2
-    reach = problem.objective.dual.reach  # type: ignore[union-attr]
+    reach = problem.objective.dual.reach
     best = np.clip(v, -reach, reach)
     by_hand = u + np.bincount([0, 1, 1, 2, 2], weights=best * v - 0.5 * best**2)
     assert found.values[0] == pytest.approx(by_hand, abs=1e-12)
@@ -175,11 +175,11 @@ def test_theory_steps_keep_the_promise_of_the_theorem() -> None:
         ),
         "fair_auc": cases.fair_auc("inter_group", 0.1, rows=rows, radius=0.3),
     }.items():
-        problem = replace(problem, data=FullBatch(problem.data.arrays))  # type: ignore[attr-defined]
+        problem = replace(problem, data=FullBatch(problem.data.arrays))
         level = problem.at_level(0.45 if name == "fair_auc" else 7.0)
         dual, rng = level.dual("theorem"), np.random.default_rng(0)
         points, duals = problem.primal.sample(rng, 3000), dual.sample(rng, 3000)
-        terms = problem.family.evaluate(points, problem.data.arrays)  # type: ignore[attr-defined]
+        terms = problem.family.evaluate(points, problem.data.arrays)
         in_x = np.sum(terms.pullback(duals.weights, dual.scaled(duals)) ** 2, axis=1).max()
         in_y = (np.max((terms.F - level.bounds) ** 2, axis=1) + np.sum(terms.G**2, axis=1)).max()
         constant = 1.1 * np.sqrt(2 * problem.primal.squared_diameter * in_x + 2 * dual.squared_diameter * in_y)

@@ -17,7 +17,7 @@ from tests import cases
 Array = Any
 
 COPIES: dict[str, Callable[[Any], Any]] = {
-    "pickle": lambda value: pickle.loads(pickle.dumps(value)),  # noqa: S301
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
     "deepcopy": copy.deepcopy,
 }
 

@@ -56,8 +56,7 @@ def _fetch(name: str, url: str) -> bytes:
     from urllib.request import urlopen
 
     try:
-        # The address is one of the two https constants above.
-        with urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310
+        with urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310  # one of the two https constants above
             content: bytes = answer.read()
     except OSError as failure:
         raise _out_of_reach(name, url, failure) from failure

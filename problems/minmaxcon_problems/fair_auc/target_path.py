@@ -18,7 +18,7 @@ NO_TARGET = 1.0
 def observed(problem: mm.RefreshedProblem, x: Any) -> mm.Observation:
     """Return what the problem's measure says at points x (R, d) or (d,)."""
     like = problem.data.like
-    return problem.true_measure.observe(namespace(like).asarray(np.atleast_2d(x), like))
+    return problem.measure.observe(namespace(like).asarray(np.atleast_2d(x), like))
 
 
 def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.MinMaxProblem:

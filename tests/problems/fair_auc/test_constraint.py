@@ -35,7 +35,7 @@ def all_pairs(problem: mm.MinMaxProblem, w: Array) -> Array:
 
 
 def batch_of(problem: mm.MinMaxProblem, rows: Any = slice(None)) -> dict[str, Array]:
-    return {name: value[rows] for name, value in problem.data.arrays.items()}  # type: ignore[attr-defined]
+    return {name: value[rows] for name, value in problem.data.arrays.items()}
 
 
 def draw(problem: mm.MinMaxProblem, seed: int) -> tuple[Array, Array, Array]:
@@ -90,7 +90,10 @@ def test_subsets_given_by_the_caller() -> None:
     rows = problem.details["dataset"].train
     h = rows.features @ w
     g1, g1_other, g2, g2_other = resolve_metric(subsets).masks(rows.label, rows.group).T
-    pair = lambda g, other: 0.5 * np.mean((h[g][:, None] - h[other][None, :] - 1.0) ** 2)  # noqa: E731
+
+    def pair(g: Any, other: Any) -> Any:
+        return 0.5 * np.mean((h[g][:, None] - h[other][None, :] - 1.0) ** 2)
+
     # f_1 is large where AUC(G1, G1') exceeds AUC(G2, G2'), so its pairs are (G1', G1) and (G2, G2')
     assert all_pairs(problem, w)[1] == pytest.approx(pair(g1_other, g1) + pair(g2, g2_other))
     assert all_pairs(problem, w)[2] == pytest.approx(pair(g2_other, g2) + pair(g1, g1_other))

@@ -62,7 +62,7 @@ def logistic_loss(x: torch.Tensor, features: Array, positive: Array, weight: Arr
 
 def hessian(kind: str, x: Array, data: tuple[Array, Array, Array]) -> Array:
     loss = auc_loss if kind == "auc" else logistic_loss
-    found = torch.autograd.functional.hessian(lambda at: loss(at, *data), torch.tensor(x))  # type: ignore[no-untyped-call]
+    found = torch.autograd.functional.hessian(lambda at: loss(at, *data), torch.tensor(x))
     return found.numpy()
 
 
@@ -114,7 +114,7 @@ def test_a_networks_matrix(kind: str) -> None:
     assert np.linalg.eigvalsh(0.5 * (matrix + matrix.T)).min() > 0
 
     rows = torch.tensor(features)
-    jacobian = torch.autograd.functional.jacobian(  # type: ignore[no-untyped-call]
+    jacobian = torch.autograd.functional.jacobian(
         lambda w: model.forward(w, rows), torch.tensor(x[0, : model.dimension])
     ).numpy()
     if kind == "auc":

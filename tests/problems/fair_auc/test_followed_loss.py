@@ -85,9 +85,9 @@ def test_the_objective_of_a_fit_is_one_minus_the_true_auc() -> None:
 def test_a_refreshed_problem_follows_its_objective_too() -> None:
     problem = build_target_problem(labelled(3, n=200), resolve_metric("group"), 0.05)
     x = problem.start_point()
-    ordinary = problem.refreshed(problem.true_measure.observe(x))
+    ordinary = problem.refreshed(problem.measure.observe(x))
     assert isinstance(ordinary.objective, FollowedLoss)
     values = exact_values(ordinary.family, x, problem.data)[0]
-    observation = problem.true_measure.observe(x)
+    observation = problem.measure.observe(x)
     assert observation.objective is not None
     assert values == pytest.approx([observation.objective[1][0], *observation.smoothed[0]], abs=1e-4)

@@ -76,7 +76,7 @@ def test_what_is_observed(metric: str) -> None:
         smooth = smooth_auc(h[0], h[1], beta) - smooth_auc(h[2], h[3], beta)
         assert observation.smoothed[r] == pytest.approx([smooth, -smooth], abs=1e-6)
     sides = observation.surrogates()
-    followed = exact_values(FollowingFamily(sides), x, asked.data)  # type: ignore[arg-type]
+    followed = exact_values(FollowingFamily(sides), x, asked.data)
     assert followed == pytest.approx(observation.smoothed, abs=1e-6)
     assert [side.name for side in sides] == ["AUC gap, upper side", "AUC gap, lower side"]
 

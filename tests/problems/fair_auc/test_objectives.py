@@ -54,9 +54,9 @@ def test_its_gradient_is_that_of_autograd(name: str, engine: str) -> None:
     for r in range(3):
         at = torch.tensor(np.asarray(to_numpy(x))[r], requires_grad=True)
         w = at[: model.dimension]
-        scores = features @ w if name == "linear" else model.forward(w, features)  # type: ignore[attr-defined]
+        scores = features @ w if name == "linear" else model.forward(w, features)
         margin = signs * (scores + at[-1])
-        (torch.tensor(WEIGHT / WEIGHT.sum()) * torch.nn.functional.softplus(-margin)).sum().backward()  # type: ignore[no-untyped-call]
+        (torch.tensor(WEIGHT / WEIGHT.sum()) * torch.nn.functional.softplus(-margin)).sum().backward()
         assert at.grad is not None
         assert gradients[r, 0] == pytest.approx(at.grad.numpy(), abs=1e-12)
 

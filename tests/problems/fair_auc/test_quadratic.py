@@ -45,7 +45,7 @@ def test_moments_are_means_and_population_covariances(metric: str, sparse: bool,
 
 def minimum(problem: mm.MinMaxProblem, level: mm.LevelProblem, y: Array, a: Array, start: Array) -> float:
     """Minimise the Lagrangian by a general method (SLSQP), from several starts."""
-    radius, d = problem.primal.parts[0].radius, problem.primal.parts[0].dimension  # type: ignore[attr-defined]
+    radius, d = problem.primal.parts[0].radius, problem.primal.parts[0].dimension
 
     def function(x: Array) -> tuple[float, Array]:
         value, gradient = level.lagrangian(x[None], y[None], a[None])
@@ -115,7 +115,7 @@ def test_the_sets_hold_every_optimal_variable_and_no_more(metric: str) -> None:
     w *= 2.0 / np.linalg.norm(w, axis=1, keepdims=True)
     scores = w @ rows.features.T
     means = np.stack([scores[:, mask].mean(axis=1) for pair in pairs_of(problem) for mask in pair], axis=1)
-    offset = float(problem.primal.parts[1].upper.max())  # type: ignore[attr-defined]
+    offset = float(problem.primal.parts[1].upper.max())
     duals = [c.dual for c in (problem.objective, *problem.constraints)]
     reach = max(dual.reach for dual in duals if dual is not None)
     alpha = means[:, ::2] - means[:, 1::2]
@@ -126,7 +126,7 @@ def test_the_sets_hold_every_optimal_variable_and_no_more(metric: str) -> None:
     for dual, columns in zip(duals, ([0], [1, 2], [3, 4]), strict=True):
         assert dual is not None
         assert dual.dimension == len(columns)
-        best = dual.maximize(problem.family.evaluate(_at(w, means), problem.data.arrays).G[:, columns])[0]  # type: ignore[attr-defined]
+        best = dual.maximize(problem.family.evaluate(_at(w, means), problem.data.arrays).G[:, columns])[0]
         assert best == pytest.approx(alpha[:, columns], abs=1e-12)
 
 
@@ -201,4 +201,4 @@ def test_two_scalings_of_one_problem() -> None:
 def test_layouts_do_not_mix() -> None:
     one, other = fair_auc("group", 0.1), fair_auc("inter_group", 0.1)
     with pytest.raises(mm.Unsupported, match="layouts"):
-        mm.MinMaxProblem(one.objective, other.constraints, one.primal, one.data).family  # noqa: B018
+        mm.MinMaxProblem(one.objective, other.constraints, one.primal, one.data).at_level(0.5)

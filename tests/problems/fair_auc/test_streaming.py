@@ -182,8 +182,8 @@ def test_a_stream_resumes_with_its_counts() -> None:
     for steps in (1, 2, 30, 1, 200):
         batches, where = stream.draw(where, steps, 1)
         found += [batch["weights"] for batch in batches]
-        where = pickle.loads(pickle.dumps(where))  # noqa: S301
-        stream = pickle.loads(pickle.dumps(stream))  # noqa: S301
+        where = pickle.loads(pickle.dumps(where))
+        stream = pickle.loads(pickle.dumps(stream))
     np.testing.assert_array_equal(found, whole)
     assert where.memory.points == 160
 
@@ -350,7 +350,7 @@ def test_a_stream_that_ends_in_or_after_the_search_says_so(count: int, batch_siz
 # -------------------------------------------------------------------------------------------------- problems, bad input
 
 
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])  # noqa: S301
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_a_stream_problem_can_be_copied(clone: Any) -> None:
     problem = stream_problem([*singles(labelled(3, n=400))] * 10, kappa=0.3)
     solver = mm.SFLS(oracle=mm.SMD(steps=20, batch_size=10), levels=2)
@@ -411,7 +411,7 @@ def test_a_bad_sign_after_the_look_is_named(name: str, shuffle: int) -> None:
     made = [*singles(labelled(3, n=400))] * 6
     made[1777] = {**made[1777], name: 0}
     problem = stream_problem(made, kappa=0.3)
-    problem.data.shuffle = shuffle  # type: ignore[attr-defined]
+    problem.data.shuffle = shuffle
     with pytest.raises(mm.DataError, match=f"point 1778: {name} is 0 and must be"):
         mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=20, batch_size=100)), seed=0)
 
@@ -459,13 +459,13 @@ def test_weights_are_the_objects_own() -> None:
     np.testing.assert_array_equal(prepare.probabilities, np.full(10, 0.5))
     for bad in (-1, 2.5, None):
         with pytest.raises(mm.InvalidInput, match="burn_in"):
-            GroupWeights(METRIC, burn_in=bad)  # type: ignore[arg-type]
+            GroupWeights(METRIC, burn_in=bad)
 
 
 def test_one_iterator_cannot_be_a_stream() -> None:
     rows = labelled(n=160)
     with pytest.raises(mm.InvalidInput, match="fresh iterator"):
-        stream_problem(singles(rows))  # type: ignore[arg-type]
+        stream_problem(singles(rows))
     once = singles(rows)
     problem = stream_problem(lambda: once)
     with pytest.raises(mm.InvalidInput, match="same iterator twice"):

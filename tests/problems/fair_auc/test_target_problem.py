@@ -44,7 +44,7 @@ def test_parameters_come_first_and_the_objectives_variables_follow(objective: An
 def test_the_measure_is_the_true_gap() -> None:
     problem, masks = build("bpsn_bnsp"), masks_of(ROWS, "bpsn_bnsp")
     x = np.random.default_rng(0).normal(size=(3, 8))
-    values = problem.true_measure.observe(x).values
+    values = problem.measure.observe(x).values
     for r in range(3):
         gap = sklearn_gap(ROWS.features @ x[r, :6], masks)
         assert values[r] == pytest.approx([gap, -gap], abs=1e-12)
@@ -82,8 +82,8 @@ def test_engines_and_precisions_agree() -> None:
 
 def test_defaults_of_models() -> None:
     linear, network = build(), build(model=mm.MLP(6, 3), seed=5)
-    assert (linear.data.engine, linear.data.dtype) == ("numpy", "float64")  # type: ignore[attr-defined]
-    assert (network.data.engine, network.data.dtype) == ("torch", "float32")  # type: ignore[attr-defined]
+    assert (linear.data.engine, linear.data.dtype) == ("numpy", "float64")
+    assert (network.data.engine, network.data.dtype) == ("torch", "float32")
     assert linear.primal.dimension == 6  # the default objective has no variables of its own
     plain = build(model=mm.MLP(6, 3), seed=5, objective="quadratic_auc")
     np.testing.assert_array_equal(plain.start[:-2], mm.MLP(6, 3).start(5))
@@ -94,7 +94,7 @@ def test_defaults_of_models() -> None:
 def test_sparse_rows_are_kept_for_linear_models_only(model: mm.Model) -> None:
     held = ROWS.replace_rows(scipy.sparse.csr_array(ROWS.features), ROWS.label, ROWS.group)
     problem = build_target_problem(held, resolve_metric("group"), 0.02, model=model)
-    features = problem.data.arrays["features"]  # type: ignore[attr-defined]
+    features = problem.data.arrays["features"]
     assert hasattr(features, "tocsr") == isinstance(model, mm.Linear)
     whole = features.toarray() if hasattr(features, "tocsr") else np.asarray(to_numpy(features))
     assert whole == pytest.approx(ROWS.features, abs=1e-6)
@@ -111,7 +111,7 @@ def test_the_starting_point_meets_every_target() -> None:
     """A constant model has no gap, and every target has a model that meets it."""
     for model in (mm.Linear(6), mm.MLP(6, 2)):
         problem = build(model=model, objective="quadratic_auc")
-        assert problem.true_measure.observe(problem.start_point()).values.tolist() == [[0.0, 0.0]]
+        assert problem.measure.observe(problem.start_point()).values.tolist() == [[0.0, 0.0]]
 
 
 def test_any_network() -> None:

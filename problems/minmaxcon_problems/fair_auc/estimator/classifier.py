@@ -26,7 +26,7 @@ from .vocabulary import SENSITIVE, group_signs, only, positive_code
 __all__ = ["FairAUCClassifier"]
 
 
-class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Binary classifier of the best AUC whose AUC-based fairness gap is at most ``max_gap``.
 
     .. math:: \max_h AUC(h; D_+, D_-) \quad\text{s.t.}\quad |AUC(h; G_1, G_1') - AUC(h; G_2, G_2')| \le \text{max\_gap}

@@ -136,21 +136,26 @@ def train(
     InvalidInput, DataError
         What cannot be used, named with the remedy.
     """
-    if settings.kappa is None:
-        return _by_target(settings, model, rows, validation, row_weight, start)
+    if settings.max_gap is not None:
+        return _by_target(settings, settings.max_gap, model, rows, validation, row_weight, start)
     return _by_bound(settings, model, rows, validation, row_weight)
 
 
 def _by_target(
-    settings: Settings, model: mm.Model, rows: LabelledData, validation: Any, row_weight: Any, start: Any
+    settings: Settings,
+    max_gap: float,
+    model: mm.Model,
+    rows: LabelledData,
+    validation: Any,
+    row_weight: Any,
+    start: Any,
 ) -> Trained:
     from minmaxcon_problems.fair_auc.target import fit_target
 
-    assert settings.max_gap is not None  # noqa: S101  # the settings are checked where they are made
     found = fit_target(
         rows,
         settings.metric,
-        settings.max_gap,
+        max_gap,
         validation=validation,
         demand=settings.demand,
         method=settings.method,

@@ -55,7 +55,7 @@ def test_runs_carried_together_are_the_runs_alone(dataset: Dataset, kind: Any, m
 @pytest.mark.parametrize("model", MODELS, ids=["linear", "mlp"])
 def test_the_seed_decides_every_bit(dataset: Dataset, kind: Any, model: mm.Model) -> None:
     settings = {"base": Unconstrained(**SMALL)} if kind is PostProcessing else SMALL
-    method = pickle.loads(pickle.dumps(copy.deepcopy(kind(**settings))))  # noqa: S301
+    method = pickle.loads(pickle.dumps(copy.deepcopy(kind(**settings))))
     first, again, other = (
         method.fit(dataset, METRICS["group"], [0.1, 0.2], model=model, seed=seed).parameters for seed in (0, 0, 1)
     )
@@ -114,7 +114,7 @@ def test_rates_may_be_any_sequence_and_are_frozen() -> None:
     method: GradientBaseline = Unconstrained(rates=[1, 2])
     assert method.rates == (1.0, 2.0)
     with pytest.raises(AttributeError):
-        method.steps = 5  # type: ignore[misc]
+        method.steps = 5
 
 
 def test_sparse_rows_train_alike(dataset: Dataset) -> None:

@@ -88,7 +88,7 @@ def test_a_feasible_transform_is_selected_and_travels(dataset: Dataset, track: T
     assert auc_found[t, r] == auc_found[gap <= 0.05].max()
     packed = pickle.dumps(track)
     assert len(packed) < 10_000  # the model once, not once a transform
-    copied = pickle.loads(packed)  # noqa: S301
+    copied = pickle.loads(packed)
     np.testing.assert_array_equal(copied.scores(dataset.test, t, r), track.scores(dataset.test, t, r))
 
 
@@ -113,7 +113,7 @@ def test_intra_group_is_refused(dataset: Dataset) -> None:
 )
 def test_a_grid_out_of_range_is_refused(setting: str, value: object) -> None:
     with pytest.raises(mm.InvalidInput, match=f"^{setting}="):
-        PostProcessing(**{setting: value})  # type: ignore[arg-type]
+        PostProcessing(**{setting: value})
 
 
 def test_one_model_is_transformed(track: TransformedTrack) -> None:

@@ -108,4 +108,4 @@ def test_a_target_is_met_where_the_plain_model_misses_it(dataset: Dataset, metri
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, "a", True])
 def test_settings_out_of_range_are_refused(setting: str, value: object) -> None:
     with pytest.raises(mm.InvalidInput, match=f"^{setting}="):
-        ProxyLagrangian(**{setting: value})  # type: ignore[arg-type]
+        ProxyLagrangian(**{setting: value})

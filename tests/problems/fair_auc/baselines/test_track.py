@@ -123,7 +123,7 @@ def test_shapes_must_fit() -> None:
 def test_copies_judge_alike(dataset: Dataset) -> None:
     track = track_of(mm.Linear(4))
     expected = track.evaluate(dataset.test, METRICS["group"])
-    for other in (copy.deepcopy(track), pickle.loads(pickle.dumps(track))):  # noqa: S301
+    for other in (copy.deepcopy(track), pickle.loads(pickle.dumps(track))):
         np.testing.assert_array_equal(other.evaluate(dataset.test, METRICS["group"]), expected)
 
 

@@ -149,7 +149,7 @@ def test_a_target_out_of_reach_is_a_status_and_a_warning() -> None:
 
 @pytest.mark.parametrize(
     "copied",
-    [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))],  # noqa: S301
+    [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))],
     ids=["deepcopy", "pickle"],
 )
 def test_copies_predict_alike(rows: Rows, copied: Callable[[Any], Any]) -> None:

@@ -98,7 +98,7 @@ def test_what_has_not_been_seen_is_named(rows: Rows) -> None:
         found.predict(rows.X)
     feed(found, rows.take(yes & ~b), 1)
     with pytest.raises(NotFittedError, match=r"no row of negative & unprotected has been seen.*negative & \w+: 0"):
-        found.gap_  # noqa: B018  # the attribute solves
+        _ = found.gap_
     assert not hasattr(found, "gap_")
     feed(found, rows.take(~yes & ~b), 1)
     assert found.gap_.value <= 0.031
@@ -159,7 +159,7 @@ def test_fit_starts_afresh_and_partial_fit_after_it_says_what_it_has_not(rows: R
 def test_it_goes_on_from_a_copy(rows: Rows) -> None:
     first, second = rows.take(slice(0, 300)), rows.take(slice(300, 600))
     straight = feed(feed(model(max_rows_per_cell=30), first, 1), second, 1)
-    for copied in (copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))):  # noqa: S301
+    for copied in (copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))):
         halted = copied(feed(model(max_rows_per_cell=30), first, 1))
         np.testing.assert_array_equal(feed(halted, second, 1).coef_, straight.coef_)
 

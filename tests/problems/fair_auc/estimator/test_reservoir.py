@@ -110,7 +110,7 @@ def test_it_goes_on_as_it_was_after_pickling() -> None:
     straight, halted = Reservoir(5, 2), Reservoir(5, 2)
     straight.add(features, cells)
     halted.add(features[:100], cells[:100])
-    halted = pickle.loads(pickle.dumps(halted))  # noqa: S301  (our own bytes)
+    halted = pickle.loads(pickle.dumps(halted))
     halted.add(features[100:], cells[100:])
     for a, b in zip(kept(straight), kept(halted), strict=True):
         np.testing.assert_array_equal(a, b)
