@@ -2,8 +2,7 @@ r"""Constraints that follow the true AUC gap from a proximal point on, in its ow
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,12 +62,6 @@ class FollowingAUC(mm.StochasticMinMaxConstraint):
         """Both sides read the tables once."""
         return FollowingFamily(constraints)
 
-    def take(self, runs: Any) -> FollowingAUC:
-        """Return the constraint of some of the runs."""
-        other = copy.copy(self)
-        other.frozen = self.frozen.take(runs)
-        return other
-
 
 class FollowingFamily(mm.ConstraintFamily):
     """The sides of one followed gap, evaluated together."""
@@ -82,20 +75,10 @@ class FollowingFamily(mm.ConstraintFamily):
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
-        xp = namespace(x)
-        size = self.model.dimension
-        scores, score_pullback = self.model.evaluate(x[..., :size], batch["features"])
-        read = np.asarray(to_numpy(scores), dtype=np.float64)
-        values, slopes = self.frozen.follow(np.atleast_2d(read), np.asarray(to_numpy(batch["subsets"])))
-        value = xp.asarray(values.reshape(read.shape[:-1]), x)
-        slope = xp.asarray(slopes.reshape(read.shape), x)
+        value, slopes_to_x = _followed(self.model, self.frozen, x, batch, "subsets", (1.0, -1.0))
         signs = self._signs.like(x)
-
-        def pullback(y: Array, _a: Array) -> Array:
-            gradient = score_pullback((y @ signs)[..., None] * slope)
-            return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
-
-        return mm.Evaluation(value[..., None] * signs, xp.zeros((*x.shape[:-1], 0), x), pullback)
+        empty = namespace(x).zeros((*x.shape[:-1], 0), x)
+        return mm.Evaluation(value[..., None] * signs, empty, lambda y, _a: slopes_to_x(y @ signs))
 
 
 class FollowedLoss(mm.StochasticMinMaxConstraint):
@@ -123,15 +106,39 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
-        xp, size = namespace(x), self.model.dimension
-        scores, score_pullback = self.model.evaluate(x[..., :size], batch["features"])
-        read = np.asarray(to_numpy(scores), dtype=np.float64)
-        values, slopes = self.frozen.follow(np.atleast_2d(read), np.asarray(to_numpy(batch["weights"])), (-1.0,))
-        value = 1.0 + xp.asarray(values.reshape(read.shape[:-1]), x)
-        slope = xp.asarray(slopes.reshape(read.shape), x)
+        value, slopes_to_x = _followed(self.model, self.frozen, x, batch, "weights", (-1.0,))
+        empty = namespace(x).zeros((*x.shape[:-1], 0), x)
+        return mm.Evaluation(1.0 + value, empty, lambda y, _a: slopes_to_x(y))
 
-        def pullback(y: Array, _a: Array) -> Array:
-            gradient = score_pullback(y[..., None] * slope)
-            return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
 
-        return mm.Evaluation(value, xp.zeros((*x.shape[:-1], 0), x), pullback)
+def _followed(
+    model: mm.Model, frozen: FrozenDistributions, x: Array, batch: mm.Batch, name: str, signs: Sequence[float]
+) -> tuple[Array, Callable[[Array], Array]]:
+    r"""Return the batch mean (...,) of :math:`\sum_p s_p M_s` at x (..., d), and how a factor (...,) of it pulls back.
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model, whose parameters come first in x; other variables get the gradient 0.
+    frozen : FrozenDistributions
+        Of P pairs.
+    x : array (..., d)
+        One point, or one per run.
+    batch : mapping
+        With ``features`` and, by ``name``, the entries :math:`1_G/\Pr(G)` of the pairs, (B, 2 P).
+    name : str
+        The name of these entries.
+    signs : sequence of float (P,)
+        :math:`s_p`.
+    """
+    xp, size = namespace(x), model.dimension
+    scores, score_pullback = model.evaluate(x[..., :size], batch["features"])
+    read = np.asarray(to_numpy(scores), dtype=np.float64)
+    values, slopes = frozen.follow(np.atleast_2d(read), np.asarray(to_numpy(batch[name])), signs)
+    slope = xp.asarray(slopes.reshape(read.shape), x)
+
+    def to_x(factor: Array) -> Array:
+        gradient = score_pullback(factor[..., None] * slope)
+        return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
+
+    return xp.asarray(values.reshape(read.shape[:-1]), x), to_x

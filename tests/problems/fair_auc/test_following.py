@@ -120,7 +120,7 @@ def test_a_run_of_many_is_the_run_alone(name: str, engine: str) -> None:
         found = exact_gradients(FollowingFamily(alone), 0.9 * x[j : j + 1], source(engine))
         for one, other in zip(found, many, strict=True):
             assert one[0] == pytest.approx(other[j], abs=1e-12)
-        taken = sides[1].take([j])
+        taken = FollowingAUC(model, frozen, -1.0, bound=0.1)
         single = exact_values(mm.core.constraint.family_of([taken]), 0.9 * x[j : j + 1], source(engine))
         assert single[0, 0] == pytest.approx(many[0][j, 1], abs=1e-12)
         assert taken.bound == 0.1
