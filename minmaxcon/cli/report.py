@@ -71,10 +71,10 @@ def _run(finished: Finished, record: RunRecord) -> str:
 
 def _measures(parts: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of the true measures of each part of the data."""
-    names = [
-        name for name, value in next(iter(parts.values())).items() if isinstance(value, float | None) and name != "rows"
-    ]
-    heading = ["", "rows", *(f"{_NAMES.get(name, name)} [95% interval]" for name in names)]
+    first = next(iter(parts.values()))
+    names = [name for name, value in first.items() if isinstance(value, float | None) and name != "rows"]
+    heading = ["", "rows"]
+    heading += [_NAMES.get(name, name) + (" [95% interval]" if f"{name}_interval" in first else "") for name in names]
     rows = [
         [part, f"{found['rows']:,}" if "rows" in found else "", *(interval_text(found, name) for name in names)]
         for part, found in parts.items()

@@ -1,5 +1,6 @@
 """Sources of samples, and readers of files."""
 
+from minmaxcon.data.bundled import wooldridge_columns
 from minmaxcon.data.encoding import ColumnEncoding, TableEncoding, encoding_from_dict, fit_encoding
 from minmaxcon.data.finite import Finite
 from minmaxcon.data.formats import read_csv, read_frame
@@ -8,6 +9,7 @@ from minmaxcon.data.lines import existing_file
 from minmaxcon.data.splits import Standardizer, split_indices, stratified_split_indices
 from minmaxcon.data.stream import BadPoint, Preparation, Stream
 from minmaxcon.data.tables import encode_rows, read_table
+from minmaxcon.data.weights import population_weights
 
 __all__ = [
     "BadPoint",
@@ -24,9 +26,11 @@ __all__ = [
     "fit_encoding",
     "group_of",
     "label_of",
+    "population_weights",
     "read_csv",
     "read_frame",
     "read_table",
     "split_indices",
     "stratified_split_indices",
+    "wooldridge_columns",
 ]

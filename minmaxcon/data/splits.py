@@ -23,6 +23,13 @@ def _cumulative(fractions: Sequence[float]) -> NDArray[np.float64]:
     return np.cumsum(shares)[:-1]
 
 
+def _generator(seed: int) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InvalidInput("seed", seed, "must be a whole number of at least 0.") from None
+
+
 def split_indices(n: int, fractions: Sequence[float], seed: int) -> tuple[Indices, ...]:
     r"""Return a random partition of the row indices 0..n-1.
 
@@ -46,7 +53,8 @@ def split_indices(n: int, fractions: Sequence[float], seed: int) -> tuple[Indice
     Raises
     ------
     InvalidInput
-        Fractions that are not positive or do not sum to 1, or so few rows that a part would be empty.
+        Fractions that are not positive or do not sum to 1, so few rows that a part would be empty, or a seed that is
+        none.
 
     Examples
     --------
@@ -55,7 +63,7 @@ def split_indices(n: int, fractions: Sequence[float], seed: int) -> tuple[Indice
     """
     # A cut such as 0.7 * 10 = 6.999... is the whole number it stands for.
     cuts = np.floor(_cumulative(fractions) * n + 1e-9).astype(np.int64)
-    parts = tuple(np.split(np.random.default_rng(seed).permutation(n), cuts))
+    parts = tuple(np.split(_generator(seed).permutation(n), cuts))
     if not all(map(len, parts)):
         raise InvalidInput(
             "n", n, f"so few rows leave a part empty for the fractions {tuple(fractions)}; use more rows."
@@ -88,11 +96,11 @@ def stratified_split_indices(
     Raises
     ------
     InvalidInput
-        Fractions that are not positive or do not sum to 1.
+        Fractions that are not positive or do not sum to 1, or a seed that is none.
     """
     _cumulative(fractions)
     _, stratum = np.unique(np.asarray(strata), axis=0, return_inverse=True)
-    order = np.random.default_rng(seed).permutation(stratum.size)
+    order = _generator(seed).permutation(stratum.size)
     parts: list[list[Indices]] = [[] for _ in fractions]
     for value in range(int(stratum.max(initial=-1)) + 1):
         members = order[stratum.ravel()[order] == value]

@@ -94,11 +94,15 @@ class MLP(_Autograd):
 
     def forward(self, w: Array, features: Array) -> Array:
         """See the class."""
-        end = self.hidden * self.features
-        inner = w[..., :end].reshape(*w.shape[:-1], self.hidden, self.features)
-        offset, outer = w[..., end : end + self.hidden], w[..., end + self.hidden :]
+        inner, offset, outer = self.layers(w)
         units = (features @ inner.transpose(-1, -2) + offset[..., None, :]).sigmoid()
         return (units @ outer[..., None])[..., 0]
+
+    def layers(self, w: Array) -> tuple[Array, Array, Array]:
+        """Return the parts of w (..., d): U (..., hidden, p), b (..., hidden) and v (..., hidden), in this order."""
+        end = self.hidden * self.features
+        inner = w[..., :end].reshape(*w.shape[:-1], self.hidden, self.features)
+        return inner, w[..., end : end + self.hidden], w[..., end + self.hidden :]
 
     def start(self, seed: int) -> Any:
         """Random hidden weights, uniform and scaled by the number of features; zero output weights."""

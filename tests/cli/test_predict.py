@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from .conftest import table_rows, write_table
+from .conftest import FILE_OPTIONS, table_rows, write_table
 
 
 @pytest.fixture
@@ -38,20 +38,42 @@ def test_scores_are_features_times_weight(call: Callable[..., Any], result: Path
     np.testing.assert_allclose(as_json["scores"], expected, rtol=1e-12)
 
 
+def test_a_network_is_saved_too(call: Callable[..., Any], table: Path, tmp_path: Path) -> None:
+    """Scores by NumPy from the arrays in the file, and the AUC that result.json says, from the scores of all rows."""
+    folder = tmp_path / "network"
+    asked = ("--max-gap", 0.1, "--model", "mlp", "--out", folder, "--quiet")
+    assert call("solve", "fair_auc", "--data", table, *FILE_OPTIONS, *asked).status == 0
+    arrays = load_file(folder / "model.safetensors")
+    rows = table_rows(50, seed=9)
+    fresh = write_table(tmp_path / "fresh.csv", [[r[2], r[1], r[0]] for r in rows], "colour,x2,x1")
+    units = features_of(rows) @ arrays["hidden_weight"].T + arrays["hidden_bias"]
+    expected = (1.0 / (1.0 + np.exp(-units))) @ arrays["output_weight"]
+    done = call("predict", folder, "--data", fresh)
+    assert (done.status, done.err) == (0, "")
+    np.testing.assert_allclose([float(line) for line in done.out.splitlines()], expected, rtol=1e-12)
+    check_reported_aucs(call, folder, table)
+
+
 def test_scores_reproduce_the_auc_that_was_reported(call: Callable[..., Any], result: Path, table: Path) -> None:
     """All rows, training and test, scored from the file: the same AUCs as in result.json."""
+    check_reported_aucs(call, result, table)
+
+
+def check_reported_aucs(call: Callable[..., Any], result: Path, table: Path) -> None:
     import minmaxcon as mm
 
     scores = np.array([float(line) for line in call("predict", result, "--data", table).out.splitlines()])
     reported = json.loads((result / "result.json").read_text())
-    data = mm.load_problem("fair_auc", data=str(table), label="label", sensitive="group", standardize=False).details[
-        "dataset"
-    ]
-    weight = load_file(result / "model.safetensors")["weight"]
+    given = {"data": str(table), "label": "label", "sensitive": "group", "standardize": False}
+    data = mm.load_problem("fair_auc", **given).details["dataset"]
+    whole = np.concatenate([data.train.features, data.test.features])
+    with table.open() as file:
+        lines = [list(row.values()) for row in csv.DictReader(file)]
+    score_of = dict(zip(map(tuple, features_of(lines)), scores, strict=True))
+    assert len(score_of) == len(whole) == len(scores)  # no two rows are alike
     for part in ("train", "test"):
         rows = getattr(data, part)
-        h = rows.features @ weight
-        assert all(np.isclose(scores, value, rtol=1e-9).any() for value in h)
+        h = np.array([score_of[tuple(row)] for row in rows.features])
         wins = h[rows.label == 1][:, None] - h[rows.label == -1][None, :]
         assert np.mean(wins > 0) + 0.5 * np.mean(wins == 0) == pytest.approx(reported[part]["auc"], abs=1e-12)
 

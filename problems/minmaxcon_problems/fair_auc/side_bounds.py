@@ -8,6 +8,8 @@ the runs of one solve; a second solve interpolates in s to where the true gap me
 from __future__ import annotations
 
 import itertools
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +40,10 @@ def solve_side_bounds(
     objective: Any = "auc",
     radius: float = 10.0,
     row_weight: Any = None,
+    start: Any = None,
     seed: int = 0,
+    time_limit: float | None = None,
+    callbacks: Sequence[Any] = (),
 ) -> mm.Solution:
     r"""Return one run for each target: the pair of bounds of best AUC whose true gap on ``rows`` meets it.
 
@@ -58,14 +63,19 @@ def solve_side_bounds(
         Radius of the ball of parameters.
     row_weight : None
         Weights are not supported here.
+    start : array_like (d,), optional
+        Parameters to start both solves from.
     seed : int
         Seed of the solves.
+    time_limit : float, optional
+        Seconds for both solves together.
+    callbacks : sequence of callable
+        As for :func:`minmaxcon.solve`; both solves call them.
 
     Returns
     -------
     Solution
-        Of T runs; where no pair meets a target, the run of the least gap, with status ``OUT_OF_REACH``. Its trace is
-        that of the solve with the interpolated bounds.
+        Of T runs; where no pair meets a target, the run of the least gap, with status ``OUT_OF_REACH``.
 
     Raises
     ------
@@ -82,13 +92,17 @@ def solve_side_bounds(
         raise mm.InvalidInput("row_weight", "given", 'method "bounds" takes no weights; use "following".')
     checked_masks(rows, metric)
     problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=radius, model=model)
+    rest = problem.primal.dimension - model.dimension
+    x0 = None if start is None else np.concatenate([np.asarray(start, dtype=np.float64), np.zeros(rest)])
     solver = mm.SFLS(oracle=mm.SMD(steps=2000), levels=12)
+    began = time.perf_counter()
     kappa, shift = (grid.ravel() for grid in np.meshgrid(_KAPPAS, _SHIFTS, indexing="ij"))
     kappa, shift = np.append(kappa, _INACTIVE), np.append(shift, 0.0)
 
-    def solved(kappas: Any, shifts: Any) -> tuple[mm.Solution, Any, Any]:
+    def solved(kappas: Any, shifts: Any, until: float | None, told: Sequence[Any]) -> tuple[mm.Solution, Any, Any]:
         sides = problem.with_bounds(1.0 + kappas * (1.0 + shifts), 1.0 + kappas * (1.0 - shifts))
-        found = mm.solve(sides, solver, seed=seed)
+        left = None if until is None else max(until - (time.perf_counter() - began), 1e-3)
+        found = mm.solve(sides, solver, seed=seed, x0=x0, time_limit=left, callbacks=told)
         scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
         return (
             found,
@@ -96,9 +110,10 @@ def solve_side_bounds(
             metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0]),
         )
 
-    first, gap, accuracy = solved(kappa, shift)
+    first, gap, accuracy = solved(kappa, shift, None if time_limit is None else 0.5 * time_limit, callbacks)
     middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], targets)
-    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift)
+    told = [lambda _: True] if mm.Status.INTERRUPTED in first.status else callbacks  # one Ctrl-C ends both
+    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift, time_limit, told)
     gap, accuracy = np.abs(np.concatenate([gap, second_gap])), np.concatenate([accuracy, second_accuracy])
     feasible = np.concatenate([first.feasible, second.feasible])
     chosen, reach = [], []
@@ -121,10 +136,23 @@ def solve_side_bounds(
         status=tuple(statuses[j] if reach[i] else mm.Status.OUT_OF_REACH for i, j in enumerate(chosen)),
         certificate=tuple(certificates[j] for j in chosen),
         reason=tuple(reasons[j] if reach[i] else "no pair of bounds meets it." for i, j in enumerate(chosen)),
+        trace=_trace((first, second), chosen),
         steps=first.steps + second.steps,
         samples=first.samples + second.samples,
         seconds=first.seconds + second.seconds,
     )
+
+
+def _trace(solutions: Sequence[mm.Solution], chosen: Sequence[int]) -> dict[str, Any]:
+    """Return the rows of the chosen runs, counted through both solutions, as those of runs 0, 1, ..."""
+    runs = [(solution, run) for solution in solutions for run in range(solution.runs or 1)]
+    parts = []
+    for place, (solution, run) in enumerate(runs[j] for j in chosen):
+        mine = np.asarray(solution.trace.get("run", ())) == run  # no row before the first level ends
+        rows = {name: np.asarray(column)[mine] for name, column in solution.trace.items()}
+        if rows:
+            parts.append({**rows, "run": np.full(int(mine.sum()), place)})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
 def _signed_gap(scores: Any, rows: LabelledData, metric: FairnessMetric) -> Any:

@@ -97,7 +97,7 @@ def fit_target(
     row_weight: Any = None,
     start: Any = None,
     seed: int = 0,
-    iterations: int = 200,
+    iterations: int | None = None,
     time_limit: float | None = None,
     callbacks: Sequence[Any] = (),
 ) -> TargetFit:
@@ -130,8 +130,8 @@ def fit_target(
         Parameters to start from.
     seed : int
         Seed of a network's starting parameters and of all draws.
-    iterations : int
-        Largest number of outer steps.
+    iterations : int, optional
+        Largest number of outer steps, 200 by default; the method "bounds" has none.
     time_limit : float, optional
         Seconds.
     callbacks : sequence of callable
@@ -162,6 +162,8 @@ def fit_target(
     goals = np.array([gap] if validation is None else [gap * share for share in _TIGHTER] + list(_BEYOND))
     model = mm.Linear(train.features.shape[1]) if model is None else model
     if method == "bounds":
+        if iterations is not None:
+            raise mm.InvalidInput("iterations", iterations, 'method "bounds" has no outer steps; leave it out.')
         both = solve_side_bounds(
             train,
             metric,
@@ -170,7 +172,10 @@ def fit_target(
             objective=objective,
             radius=radius,
             row_weight=row_weight,
+            start=None if start is None else _padded(start, model.dimension),
             seed=seed,
+            time_limit=time_limit,
+            callbacks=callbacks,
         )
         smoothed = np.full(len(goals) + 1, np.nan)
         free = both[len(goals)]
@@ -186,7 +191,9 @@ def fit_target(
             seed=seed,
         )
         solver = mm.SuccessiveApproximation(
-            iterations=iterations, tolerance=named_objective(objective).tolerance, margin=min(_MARGIN, 0.1 * gap)
+            iterations=200 if iterations is None else iterations,
+            tolerance=named_objective(objective).tolerance,
+            margin=min(_MARGIN, 0.1 * gap),
         )
         x0 = None if start is None else _padded(start, problem.primal.dimension)
         began = time.perf_counter()

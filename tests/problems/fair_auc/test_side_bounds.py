@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache
 from typing import Any
 
@@ -79,6 +80,39 @@ def test_fits_by_this_method(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gap <= 0.05
     assert found.unconstrained_auc.value >= area
     assert np.isnan(found.surrogate["gap"])
+
+
+def test_the_trace_is_that_of_the_runs_returned() -> None:
+    """Each run's trace ends at the violation and within the levels of its own solve; none is mixed with another's."""
+    solution = bounded("intra_group")
+    for j in range(3):
+        trace = solution[j].trace
+        assert set(trace["run"]) == {j}
+        assert (np.diff(trace["level"]) >= 0).all()  # one run's rows, in their order
+        assert trace["objective"][-1] == pytest.approx(solution[j].objective, abs=1e-12)
+
+
+def test_time_limit_callbacks_and_start_reach_both_solves() -> None:
+    seen: list[Any] = []
+    first: list[Any] = []
+
+    def note(progress: mm.Progress) -> None:
+        if not seen or progress.seconds < seen[-1]:  # the clock of a new solve
+            first.append(np.asarray(progress.state.x)[:, :6].copy())
+        seen.append(progress.seconds)
+
+    begun = time.perf_counter()
+    start = np.linspace(-0.2, 0.2, 6)
+    found = fit_target(
+        ROWS, resolve_metric("group"), 0.05, method="bounds", time_limit=1.0, callbacks=[note], start=start
+    )
+    assert time.perf_counter() - begun < 8.0  # a limit of 1 s; on an idle machine about 10 s without
+    assert len(first) == 2
+    assert found.train_gap.value <= 1.0
+    with pytest.raises(mm.InvalidInput, match=r"iterations=7.*bounds"):
+        fit_target(ROWS, resolve_metric("group"), 0.05, method="bounds", iterations=7)
+    with pytest.raises(mm.InvalidInput, match=r"start"):
+        fit_target(ROWS, resolve_metric("group"), 0.05, method="bounds", start=np.ones(9))
 
 
 @pytest.mark.parametrize(

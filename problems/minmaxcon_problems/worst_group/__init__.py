@@ -1,0 +1,111 @@
+"""Worst-group risk: the least mean loss for which no group of applicants has a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
+from minmaxcon.models import GroupRisk, Risk, SquaredLoss
+
+__all__ = ["GROUPS", "WorstGroup", "plugin"]
+
+GROUPS = ("white", "black", "hispan")
+"""Columns of loanapp; every row is in exactly one of them."""
+
+_FEATURES = (
+    *("hrat", "obrat", "loanprc", "unem", "male", "married", "dep", "sch"),
+    *("cosign", "chist", "pubrec", "mortlat1", "mortlat2", "vr", "unver"),
+)
+
+
+class WorstGroup(mm.ProblemPlugin):
+    r"""Minimise the mean squared loss subject to a bound on that of the worst group.
+
+    .. math:: \min_{|w|\le R} E(h_w - t)^2 \quad\text{s.t.}\quad
+        \max_{\alpha\in\Delta} \sum_g \alpha_g E[(h_w - t)^2\,|\,g] \le b, \qquad t = \pm 1
+    """
+
+    name = "worst_group"
+    summary = "Train a classifier of least mean loss, with a bound on the loss of the worst group."
+
+    def load(
+        self, bound: Any = 0.65, *, radius: float = 3.0, seed: int = 0, engine: str = "numpy", dtype: str = "float64"
+    ) -> mm.MinMaxProblem:
+        """Build the problem from mortgage applications (loanapp).
+
+        Parameters
+        ----------
+        bound : float or sequence of float
+            Largest squared loss of a group; a score of 0 has 1. Several are solved as runs of one problem.
+        radius : float
+            Of the ball of weights, in units of standardised features.
+        seed : int
+            Of the split: 70% train, 30% test.
+        engine, dtype : str
+            Array engine and precision.
+
+        Raises
+        ------
+        InvalidInput
+            If an option is out of range.
+        MissingDependency
+            If the package wooldridge, which brings the data, is not installed.
+        """
+        train, test = _parts(seed)
+        model, loss = mm.Linear(train["features"].shape[1]), SquaredLoss()
+        arrays = {**train, "group_weights": population_weights(train["groups"])}
+        del arrays["groups"]
+        return mm.MinMaxProblem(
+            Risk(model, loss, name="mean loss"),
+            [GroupRisk(model, loss, len(GROUPS), bound, name="loss of the worst group")],
+            mm.Ball(model.dimension, radius),
+            mm.Finite(arrays, engine=engine, dtype=dtype),
+            name=self.name,
+            details={"train": train, "test": test},
+        )
+
+    def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
+        """See :meth:`minmaxcon.ProblemPlugin.evaluate`.
+
+        Returns
+        -------
+        mapping
+            ``objective``, ``values``; ``train``, ``test`` with the mean ``loss``, that of each group, and the share of
+            rows that are misclassified, of all (``error``) and of the group where it is largest (``worst_error``).
+        """
+        parts = {part: _measures(problem.details[part], np.asarray(x, dtype=np.float64)) for part in ("train", "test")}
+        worst = max(parts["train"][f"loss_{group}"] for group in GROUPS)
+        return {"objective": parts["train"]["loss"], "values": [worst], **parts}
+
+
+def _parts(seed: int) -> list[dict[str, Any]]:
+    """Return training and test rows: features (n, d), of which the first is 1, target (n,) and groups (n, 3)."""
+    columns = wooldridge_columns("loanapp")
+    groups = np.stack([columns[name] for name in GROUPS], axis=1) > 0
+    target = np.where(columns["approve"] > 0, 1.0, -1.0)
+    split = stratified_split_indices(np.column_stack([target, groups]), (0.7, 0.3), seed)
+    raw = np.stack([columns[name] for name in _FEATURES], axis=1)
+    raw = np.where(np.isnan(raw), np.nanmedian(raw[split[0]], axis=0), raw)
+    scaled = Standardizer.fit(raw[split[0]], _FEATURES).transform(raw)
+    features = np.column_stack([np.ones(len(raw)), scaled])
+    return [{"features": features[rows], "target": target[rows], "groups": groups[rows]} for rows in split]
+
+
+def _measures(rows: Mapping[str, Any], w: Any) -> dict[str, Any]:
+    margins = rows["target"] * (rows["features"] @ w)
+    losses, wrong = (1.0 - margins) ** 2, margins <= 0
+    members = dict(zip(GROUPS, rows["groups"].T, strict=True))
+    return {
+        "rows": len(margins),
+        "loss": float(losses.mean()),
+        **{f"loss_{group}": float(losses[mine].mean()) for group, mine in members.items()},
+        "error": float(wrong.mean()),
+        "worst_error": max(float(wrong[mine].mean()) for mine in members.values()),
+    }
+
+
+plugin = WorstGroup()

@@ -1,0 +1,138 @@
+"""Partial-information fair regression: the reference, the solver, the measures, the refusals."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.reference import solve_exact
+from minmaxcon_problems.fair_regression import plugin
+from tests.problems import plugin_laws as laws
+
+
+@cache
+def problem() -> mm.MinMaxProblem:
+    return plugin.load()
+
+
+@cache
+def optimum() -> float:
+    """Two linear constraints, from the means of the rows whose group is known."""
+    cp = pytest.importorskip("cvxpy")
+    rows = problem().details["train"]
+    women, men = rows["female"] & rows["known"], ~rows["female"] & rows["known"]
+    apart = rows["features"][women].mean(axis=0) - rows["features"][men].mean(axis=0)
+    w = cp.Variable(len(apart))
+    error = cp.sum_squares(rows["features"] @ w - rows["target"]) / len(rows["target"])
+    program = cp.Problem(cp.Minimize(error), [apart @ w <= 0.2, apart @ w >= -0.2, cp.norm(w) <= 3.0])
+    program.solve(solver=cp.CLARABEL)
+    return float(program.value)
+
+
+def test_the_reference_solves_the_same_problem() -> None:
+    exact = solve_exact(problem())
+    assert exact.objective == pytest.approx(optimum(), abs=1e-7)
+    assert exact.constraints[0] == pytest.approx(0.0, abs=1e-6)  # it binds
+
+
+def test_the_solver_reaches_it() -> None:
+    laws.solver_reaches(problem(), optimum())
+
+
+def test_gradients() -> None:
+    laws.gradients_match_differences(problem())
+
+
+def test_single_samples() -> None:
+    laws.single_samples_are_unbiased(problem())
+
+
+def test_engines() -> None:
+    laws.engines_and_shapes_agree(plugin.load)
+
+
+def test_several_bounds() -> None:
+    laws.several_bounds_in_one_solve(plugin.load(bound=[0.02, 0.05]))
+
+
+def test_the_interval_is_just_long_enough() -> None:
+    """The maximum over alpha is the square wherever the mean lies in reach; on a shorter interval it is less."""
+    built = problem()
+    contrast = built.data.arrays["contrast"] @ built.data.arrays["features"] / built.data.size
+    farthest = 3.0 * contrast / np.linalg.norm(contrast)
+    exact = built.at_level(0.0).values(farthest[None])[0, 1]
+    assert exact == pytest.approx(9.0 * contrast @ contrast)
+    block = mm.interval(0.9 * built.constraints[0].dual.radius, curvature=0.25)
+    assert float(block.maximize(np.array([contrast @ farthest]))[1]) < exact
+
+
+def test_rows_of_unknown_group_enter_the_loss_and_not_the_gap() -> None:
+    built = problem()
+    rows, arrays = built.details["train"], dict(built.data.arrays)
+    hidden = ~rows["known"]
+    assert 0.4 < hidden.mean() < 0.6
+    x = laws.points(built, 1)
+    before = evaluate(built, x, arrays)
+    arrays["features"] = np.where(hidden[:, None], arrays["features"] + 1.0, arrays["features"])
+    after = evaluate(built, x, arrays)
+    assert after[1] == pytest.approx(before[1])
+    assert abs(after[0] - before[0]) > 0.01
+
+
+def evaluate(built: mm.MinMaxProblem, x: Any, arrays: Any) -> tuple[float, float]:
+    found = built.family.evaluate(x, arrays)
+    return float(found.F[0, 0]), float(found.G[0, 0])
+
+
+def test_known_rows_estimate_the_gap_of_all() -> None:
+    """Over many draws of which rows are known, their gap is centred at the gap of all rows."""
+    x = laws.points(problem(), 1)[0]
+    gaps = []
+    rows = problem().details["train"]
+    scores = rows["features"] @ x
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        known = rng.random(len(scores)) < 0.5
+        gaps.append(scores[rows["female"] & known].mean() - scores[~rows["female"] & known].mean())
+    whole = scores[rows["female"]].mean() - scores[~rows["female"]].mean()
+    assert np.mean(gaps) == pytest.approx(whole, abs=4 * np.std(gaps) / 20)
+
+
+def test_measures() -> None:
+    x, measured = laws.evaluation_agrees(plugin, problem())
+    for part in ("train", "test"):
+        rows, found = problem().details[part], measured[part]
+        scores = rows["features"] @ x
+        table = np.column_stack([np.ones(len(scores)), rows["female"]])
+        slope = np.linalg.lstsq(table, scores, rcond=None)[0][1]  # of women against men
+        assert found["gap"] == pytest.approx(-slope)
+        assert found["mse"] == pytest.approx(np.var(scores - rows["target"]) + np.mean(scores - rows["target"]) ** 2)
+        assert found["r2"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("bound", "low"),
+        ("bound", float("inf")),
+        ("known", 0.0),
+        ("known", 1.5),
+        ("known", "half"),
+        ("known", None),
+        ("radius", 0.0),
+        ("seed", -1),
+        ("engine", "jax"),
+    ],
+)
+def test_refusals(option: str, value: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match=option):
+        plugin.load(**{option: value})
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    laws.command_line_solves("fair_regression", "r2", tmp_path, capsys)
