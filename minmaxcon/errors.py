@@ -17,6 +17,7 @@ __all__ = [
     "MissingDependency",
     "UnknownName",
     "Unsupported",
+    "WeakConvexityWarning",
 ]
 
 
@@ -115,6 +116,13 @@ class DataError(MinMaxConError, ValueError):
 
 class Unsupported(MinMaxConError, TypeError):
     """Two parts that cannot work together were combined; the message names both and the remedy."""
+
+
+class WeakConvexityWarning(UserWarning):
+    """A proximal weight is not above the weak convexity modulus, so that proximal problems need not be convex.
+
+    The message says both numbers, where the modulus comes from, and the remedy.
+    """
 
 
 class MissingDependency(MinMaxConError, ImportError):

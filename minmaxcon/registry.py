@@ -121,7 +121,8 @@ class ProblemPlugin(ABC):
         -------
         mapping
             ``objective``, :math:`f_0(x)`; ``values``, the list of :math:`f_i(x)`, bounds not subtracted; and one
-            mapping for each part of the data (``train``, ``test``) with the true measures.
+            mapping for each part of the data (``train``, ``test``) with the true measures, of which a table of several
+            runs has room for the first two.
         """
         return {}
 
@@ -180,6 +181,14 @@ class ProblemPlugin(ABC):
             If the plug-in has nothing to download.
         """
         raise Unsupported(f"problem {self.name!r} has no data to download.")
+
+    def examples(self) -> Sequence[Mapping[str, Any]]:
+        """Return sets of options of :meth:`load` whose problems are small enough to check and compare in seconds.
+
+        The default is the problem without options. ``minmaxcon check NAME`` checks each of them, and ``minmaxcon
+        compare all`` takes the first.
+        """
+        return ({},)
 
     def study(self) -> Study:
         """Return the experiments that compare methods on this problem.

@@ -153,6 +153,16 @@ PROBLEMS: dict[str, Case] = {
         )
     ),
     "cvar": Case(cvar),
+    "fair_regression": Case(lambda: mm.load_problem("fair_regression")),
+    "group_dro": Case(lambda: mm.load_problem("group_dro")),
+    "neyman_pearson": Case(lambda: mm.load_problem("neyman_pearson")),
+    "worst_group_loans": Case(lambda: mm.load_problem("worst_group")),
+    "cvar_portfolio": Case(lambda: mm.load_problem("cvar_portfolio", assets=6, scenarios=400)),
+    "group_parity": Case(lambda: mm.load_problem("group_parity", rows=400)),
+    "robust_diet": Case(
+        lambda: mm.load_problem("robust_diet", nutrients=("energy", "protein", "calcium", "vitamin_c"), samples=200)
+    ),
+    "toy": Case(lambda: mm.load_problem("toy", samples=200)),
     "portfolio": Case(portfolio),
     "mixed_geometry": Case(mixed_geometry),
     "regression_weakly_convex": Case(regression, convex=False, reference=False),
@@ -165,12 +175,50 @@ ORACLES: dict[str, Callable[[], mm.Oracle]] = {
     "theorem_weight": lambda: mm.SMD(steps=250, batch_size=30, entropy_weight="theorem"),
     "paper_weight": lambda: mm.SMD(steps=250, batch_size=30, entropy_weight="paper"),
     "single_samples": lambda: mm.SMD(steps=500, batch_size=1),
+    "extragradient": lambda: mm.ExtraGradient(steps=125, batch_size=30),
+    "mirror_prox": lambda: mm.MirrorProx(steps=60),
+    "variance_reduced": lambda: mm.VarianceReduced(epochs=6, batch_size=30),
     "subgradient": SwitchingSubgradient,
 }
 
-SOLVERS: dict[str, Callable[[], mm.Solver]] = {
-    "sfls": lambda: mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.02),
-    "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=250, batch_size=60), levels=4), iterations=6),
+
+@dataclass(frozen=True)
+class SolverCase:
+    """A solver and what it promises; calling it makes one.
+
+    Attributes
+    ----------
+    build : callable
+        Makes the solver.
+    keeps_feasible : bool
+        Whether it ends at a feasible point wherever there is a strictly feasible one, and every row of its trace is
+        feasible from then on.
+    convex_only : bool
+        Whether it refuses problems that are only weakly convex.
+    """
+
+    build: Callable[[], mm.Solver]
+    keeps_feasible: bool = True
+    convex_only: bool = False
+
+    def __call__(self) -> mm.Solver:
+        return self.build()
+
+
+SOLVERS: dict[str, SolverCase] = {
+    "sfls": SolverCase(lambda: mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.02)),
+    "iqrc": SolverCase(
+        lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=250, batch_size=60), levels=4), iterations=6)
+    ),
+    "conex": SolverCase(
+        lambda: mm.ConEx(steps=1200, batch_size=60, checkpoints=6), keeps_feasible=False, convex_only=True
+    ),
+    "switching": SolverCase(
+        lambda: mm.SwitchingSubgradient(steps=1200, batch_size=60, test_size=240, checkpoints=6), keeps_feasible=False
+    ),
+    "primal_dual": SolverCase(
+        lambda: mm.PrimalDual(steps=1200, batch_size=60, checkpoints=6), keeps_feasible=False, convex_only=True
+    ),
 }
 
 

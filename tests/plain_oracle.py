@@ -59,7 +59,7 @@ class SwitchingSubgradient(mm.Oracle):
         better = worst.max(axis=1) < state.least
         return replace(
             state,
-            x=level.primal.prox(x, gradient / size, self.size / np.sqrt(state.steps + 1.0)),
+            x=level.primal.prox(x, gradient / size, float(self.size / np.sqrt(state.steps + 1.0))),
             best=xp.where(xp.asarray(better[:, None].astype(float), x) > 0, x, state.best),
             least=np.minimum(state.least, worst.max(axis=1)),
             weights=state.weights + y,

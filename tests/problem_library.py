@@ -118,11 +118,11 @@ class CVaR(mm.StochasticMinMaxConstraint):
         costs = batch["costs"]
         w, t = x[..., :-1], x[..., -1:]
         over = w @ costs.T - t
-        inside = (over > 0) * (1.0 / ((1.0 - self.beta) * costs.shape[0]))
+        inside = namespace(x).asarray(over > 0, x) * (1.0 / ((1.0 - self.beta) * costs.shape[0]))
         value = t[..., 0] + (over * inside).sum(-1)
 
         def pullback(y: Array, _: Array) -> Array:
-            parts = [inside.astype(costs.dtype) @ costs, 1.0 - inside.sum(-1)[..., None]]
+            parts = [inside @ costs, 1.0 - inside.sum(-1)[..., None]]
             return y[..., None] * namespace(x).concat(parts)
 
         return mm.Evaluation(value, x[..., :0], pullback)

@@ -5,6 +5,7 @@ import numpy as np
 import torch
 
 import minmaxcon as mm
+from minmaxcon.testing import check_constraint, check_problem
 
 
 class LogisticLoss(mm.StochasticMinMaxConstraint):
@@ -51,3 +52,22 @@ problem = mm.MinMaxProblem(
 solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=500)), seed=0)
 print(solution)
 # end
+
+# check
+report = check_problem(problem)
+report.raise_if_failed()
+print(report.summary)
+
+
+class Forgetful(MeanGap):
+    """The same with a mistake that is easily made: the means over the members of a group that are in the batch."""
+
+    def terms(self, x, batch):
+        scores, group = x @ batch["features"].T, (batch["contrast"] > 0).to(x.dtype)
+        gap = (scores * group).sum(-1) / group.sum() - (scores * (1 - group)).sum(-1) / (1 - group).sum()
+        return 0.0 * gap, gap[..., None]
+
+
+for failure in check_constraint(Forgetful(bound=0.1), problem.primal, problem.data).failures:
+    print(failure)
+# end of the check

@@ -1,4 +1,4 @@
-"""The command line: ``minmaxcon demo | problems | data | solve | predict | pareto | reproduce | bench``."""
+"""The command line, ``minmaxcon COMMAND``: a module for each command."""
 
 from minmaxcon.cli.main import main
 

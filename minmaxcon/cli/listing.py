@@ -105,13 +105,15 @@ def data_get(name: str, /, *, data_dir: Path | None = None) -> int:
 
 
 def _download(name: str, data_dir: str | None) -> tuple[Sequence[Any], Sequence[str]]:
-    """Ask each problem for the data set; the last refusal stands if none has it."""
+    """Ask each problem that has data to download; the last that does not know the name says which it knows."""
     refusal: mm.MinMaxConError = mm.UnknownName("name", name, ())
     for _, plugin in _plugins():
         try:
             return plugin.download(name, data_dir)
-        except (mm.UnknownName, mm.Unsupported) as failure:
+        except mm.UnknownName as failure:
             refusal = failure
+        except mm.Unsupported:
+            continue
     raise refusal
 
 

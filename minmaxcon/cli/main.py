@@ -12,7 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
 
 import minmaxcon as mm
-from minmaxcon.cli import bench, demo, listing, pareto, predict, solve
+from minmaxcon.cli import bench, check, compare, demo, listing, new_problem, pareto, predict, solve
 from minmaxcon.cli.options import explain, one_line
 
 __all__ = ["app", "main"]
@@ -38,6 +38,9 @@ app.command(solve.solve)
 app.command(predict.predict)
 app.command(pareto.pareto)
 app.command(pareto.reproduce)
+app.command(compare.compare)
+app.command(check.check)
+app.command(new_problem.new_problem)
 app.command(bench.app)
 
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from minmaxcon.errors import InvalidInput, MinMaxConError
 
-__all__ = ["Flag", "Whole", "explain", "numbers_of", "one_line"]
+__all__ = ["Flag", "Whole", "explain", "names_of", "numbers_of", "one_line", "value_of", "wholes_of"]
 
 _ARGUMENTS = {
     "data",
@@ -38,6 +38,8 @@ _ARGUMENTS = {
     "jobs",
     "methods",
     "seconds",
+    "solvers",
+    "samples",
 }
 
 
@@ -83,6 +85,66 @@ def numbers_of(option: str, text: str | None) -> float | list[float] | None:
                 option, text, f"{part.strip()!r} is no number; give one, or several separated by commas."
             ) from None
     return numbers if len(numbers) > 1 else numbers[0]
+
+
+def names_of(option: str, text: str | None) -> list[str] | None:
+    """Return the names in a list that commas separate, each once.
+
+    Parameters
+    ----------
+    option : str
+        The option's name in Python, for the message.
+    text : str or None
+        What followed it.
+
+    Raises
+    ------
+    InvalidInput
+        A name is empty.
+    """
+    if text is None:
+        return None
+    found = [part.strip() for part in text.split(",")]
+    if not all(found):
+        raise InvalidInput(option, text, "must be names separated by commas, such as a,b.")
+    return list(dict.fromkeys(found))
+
+
+def wholes_of(option: str, text: str) -> list[int]:
+    """Return the whole numbers, none negative, in a list that commas separate.
+
+    Raises
+    ------
+    InvalidInput
+        A part of it is no whole number of at least 0.
+    """
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = [-1]
+    if min(found) < 0:
+        raise InvalidInput(option, text, "must be a whole number of at least 0, or several separated by commas.")
+    return found
+
+
+def value_of(text: str, default: Any) -> Any:
+    """Return what an option of a problem stands for, whose default tells texts from numbers and switches.
+
+    Examples
+    --------
+    >>> value_of("0.1", None), value_of("1,2", 0.5), value_of("2024", "loanapp"), value_of("false", True)
+    (0.1, [1.0, 2.0], '2024', False)
+    """
+    if isinstance(default, str):
+        return text
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if text.lstrip("+-").isdigit():
+        return int(text)
+    try:
+        return numbers_of("value", text)
+    except InvalidInput:
+        return text
 
 
 def explain(error: MinMaxConError) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, Whole, one_line
+from minmaxcon.cli.options import Flag, Whole, names_of, one_line
 from minmaxcon.cli.output import Output, table
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def pareto(
         No progress and no notes.
     """
     where = _Folder(out, overwrite, None if data_dir is None else str(data_dir))
-    chosen = {"data": [data], "metric": [metric], "model": [model], "methods": _names("methods", methods)}
+    chosen = {"data": [data], "metric": [metric], "model": [model], "methods": names_of("methods", methods)}
     return _fronts(name, chosen, seeds, jobs, quick, where, Output(json, quiet))
 
 
@@ -131,7 +131,7 @@ def reproduce(
     """
     where = _Folder(out, overwrite, None if data_dir is None else str(data_dir))
     given = {"data": data, "metric": metric, "model": model, "methods": methods}
-    chosen = {option: _names(option, text) for option, text in given.items()}
+    chosen = {option: names_of(option, text) for option, text in given.items()}
     return _fronts(name, chosen, seeds, jobs, quick, where, Output(json, quiet))
 
 
@@ -191,16 +191,6 @@ def _fronts(
         count = f"{len(sweep.failures)} of {sweep.total} configurations failed"
         print(f"minmaxcon: {count} and are left out, first {first}: {one_line(why)}", file=sys.stderr)
     return 0 if sweep.finished else 1
-
-
-def _names(option: str, text: str | None) -> list[str] | None:
-    """Return the names in a list that commas separate."""
-    if text is None:
-        return None
-    found = [part.strip() for part in text.split(",")]
-    if not all(found):
-        raise mm.InvalidInput(option, text, "must be names separated by commas, such as a,b.")
-    return list(dict.fromkeys(found))
 
 
 def _checked(option: str, value: int | None, most: int) -> int | None:

@@ -14,6 +14,7 @@ from minmaxcon.experiments.results import RunRecord, RunsRecord
 __all__ = ["certificate_text", "interval_text", "report"]
 
 _NAMES = {"auc": "AUC", "auc_gap": "true gap"}
+_SHORT = {"auc": "AUC", "auc_gap": "gap"}
 _PARTS = ("train", "validation", "test")
 
 
@@ -72,7 +73,7 @@ def _run(finished: Finished, record: RunRecord) -> str:
 def _measures(parts: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of the true measures of each part of the data."""
     first = next(iter(parts.values()))
-    names = [name for name, value in first.items() if isinstance(value, float | None) and name != "rows"]
+    names = _measure_names(first)
     heading = ["", "rows"]
     heading += [_NAMES.get(name, name) + (" [95% interval]" if f"{name}_interval" in first else "") for name in names]
     rows = [
@@ -80,6 +81,10 @@ def _measures(parts: Mapping[str, Mapping[str, Any]]) -> str:
         for part, found in parts.items()
     ]
     return table([heading, *rows])
+
+
+def _measure_names(part: Mapping[str, Any]) -> list[str]:
+    return [name for name, value in part.items() if isinstance(value, float | None) and name != "rows"]
 
 
 def _runs(finished: Finished, record: RunsRecord) -> str:
@@ -91,17 +96,19 @@ def _runs(finished: Finished, record: RunsRecord) -> str:
     text += "".join(wrapped(f"  {status}: ", mm.Status[status.upper()].value) for status in counts)
     heading = ["", "status", "objective", "max f_i-b_i", "gap of f*"]
     parts = [part for part in _PARTS if getattr(record.runs[0], part)]
+    names = _measure_names(getattr(record.runs[0], parts[0]))[:2] if parts else []
     for part in parts:
-        heading += [f"{part} AUC", f"{part} gap" + (" [95% interval]" if part == parts[-1] else "")]
+        heading += [f"{part} {_SHORT.get(name, name)}" for name in names]
+    if parts and f"{names[-1]}_interval" in getattr(record.runs[0], parts[-1]):
+        heading[-1] += " [95% interval]"
     rows = []
     for label, run in zip(finished.labels, record.runs, strict=True):
         worst = max((value for value in run.constraints if value is not None), default=None)
         row = [label, run.status, _number(run.objective), _number(worst, 3), _number(run.certificate.gap, 3)]
         for part in parts:
-            found = getattr(run, part)
-            gap = interval_text(found, "auc_gap")
-            auc = interval_text(found, "auc").split(" ")[0]
-            row += [auc, gap if part == parts[-1] else gap.split(" ")[0]]
+            row += [interval_text(getattr(run, part), name).split(" ")[0] for name in names]
+        if parts:  # there is room for one interval
+            row[-1] = interval_text(getattr(run, parts[-1]), names[-1])
         rows.append(row)
     return text + "\n" + table([heading, *rows], left=2)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import inspect
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import minmaxcon as mm
+from minmaxcon.cli.options import value_of
 from minmaxcon.cli.output import Output
+from minmaxcon.solvers import named_solver
 
 if TYPE_CHECKING:
     from minmaxcon.experiments.results import RunRecord, RunsRecord
 
-__all__ = ["Finished", "Loaded", "build_solver", "finish", "load", "result_files"]
+__all__ = ["Finished", "Loaded", "build_solver", "finish", "load", "options_of", "result_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Finished:
     @property
     def labels(self) -> list[str]:
         """A name for each run: its bound."""
-        option, bound = _bound(self.loaded.settings)
+        option, bound = _bound(self.loaded.settings, self.solution.runs)
         named = option.replace("_", " ")
         if self.solution.runs is None:
             return [f"{named} {bound:g}" if isinstance(bound, float) else ""]
@@ -80,35 +82,24 @@ class Finished:
 
 
 def build_solver(name: str, steps: int | None = None, batch_size: int | None = None) -> mm.Solver:
-    """Return a solver with its default settings, but for those given.
+    """Return a solver by name with its default settings, but for those given.
 
     Parameters
     ----------
-    name : {"sfls", "iqrc", "successive"}
-        The method.
+    name : str
+        The method, one of :func:`minmaxcon.solvers.solver_names`.
     steps, batch_size : int, optional
         Steps a level, and samples a step, of mirror descent.
 
     Raises
     ------
+    UnknownName
+        There is no such method.
     InvalidInput
-        If steps or samples are given for successive approximation, which takes all data in every step.
+        A setting that the method does not have, or whose value it refuses.
     """
     asked = {"steps": steps, "batch_size": batch_size}
-    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    if name == "successive":
-        for option, value in given.items():
-            raise mm.InvalidInput(
-                option, value, "targets are met on all data at once, without mirror descent; leave it out."
-            )
-        return mm.SuccessiveApproximation(tolerance=1e-4, margin=2e-4)
-    if name == "sfls":
-        return mm.SFLS(oracle=mm.SMD(**given))
-    standard = mm.IQRC().oracle
-    if not given or not isinstance(standard, mm.SFLS) or not isinstance(standard.oracle, mm.SMD):
-        return mm.IQRC()
-    defaults = {"steps": standard.oracle.steps, "batch_size": standard.oracle.batch_size}
-    return mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(**(defaults | given)), levels=standard.levels))
+    return named_solver(name, **{key: value for key, value in asked.items() if value is not None})
 
 
 def load(name: str, given: Mapping[str, Any]) -> Loaded:
@@ -143,6 +134,38 @@ def load(name: str, given: Mapping[str, Any]) -> Loaded:
     return Loaded(plugin, mm.load_problem(name, **mine), {"problem": name, **settings, **options})
 
 
+def options_of(name: str | None, words: Mapping[str, str], command: Callable[..., Any]) -> dict[str, Any]:
+    """Return a problem's options from words that a command has no parameter for, read as their defaults tell.
+
+    Parameters
+    ----------
+    name : str or None
+        The problem; None where it has no options.
+    words : mapping of str to str
+        What followed each option, by its name on the command line.
+    command : callable
+        The command, for the message.
+
+    Raises
+    ------
+    UnknownName
+        Neither the problem nor the command has such an option, or there is no such problem.
+    """
+    plugin = None if name is None else mm.plugin(name)
+    known = () if plugin is None else plugin.options()
+    parameters = {} if plugin is None else inspect.signature(plugin.load).parameters
+    found = {}
+    for word, text in words.items():
+        option = word.replace("-", "_")
+        if option not in known:
+            ours = inspect.signature(command).parameters.values()
+            own = [parameter.name for parameter in ours if parameter.kind is parameter.KEYWORD_ONLY]
+            names = dict.fromkeys(f"--{each.replace('_', '-')}" for each in (*known, *own))
+            raise mm.UnknownName("option", f"--{word}", names)
+        found[option] = value_of(text, parameters[option].default)
+    return found
+
+
 def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -> Finished:
     """Measure a solution and make its record.
 
@@ -164,7 +187,7 @@ def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -
     if solution.runs is None:
         alone = record(measured[0], solution, asked, _flat(notes))
         return Finished(loaded, solution, measured, alone, notes)
-    option, bound = _bound(asked)
+    option, bound = _bound(asked, solution.runs)
     runs = [
         record(
             mine,
@@ -185,9 +208,13 @@ def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -
     return Finished(loaded, solution, measured, together, notes)
 
 
-def _bound(settings: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the option whose values tell runs apart, and these: the surrogate's bound, or the target instead."""
-    option = "kappa" if settings.get("max_gap") is None else "max_gap"
+def _bound(settings: Mapping[str, Any], runs: int | None) -> tuple[str, Any]:
+    """Return the option whose values tell runs apart, and these: the target, else the bound, by whichever name."""
+    for option in ("max_gap", "kappa"):
+        if settings.get(option) is not None:
+            return option, settings[option]
+    lists = (option for option, value in settings.items() if isinstance(value, list) and len(value) == runs)
+    option = next(lists, "bound")
     return option, settings.get(option)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
@@ -40,7 +40,7 @@ def solve(
     max_gap: Annotated[str | None, Parameter(group=_PROBLEM, allow_leading_hyphen=True)] = None,
     objective: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
     model: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
-    solver: Annotated[Literal["sfls", "iqrc", "successive"] | None, Parameter(group=_SOLVER)] = None,
+    solver: Annotated[str | None, Parameter(group=_SOLVER)] = None,
     steps: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
     batch_size: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
     seed: Annotated[Whole, Parameter(group=_SOLVER)] = 0,
@@ -49,12 +49,14 @@ def solve(
     overwrite: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     json: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     quiet: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
+    **options: Annotated[str, Parameter(group=_PROBLEM, allow_leading_hyphen=True)],
 ) -> int:
     """Solve a problem for one bound or several, and say what is proved.
 
     The status says how the solve ended; objective and constraints are measured again outside the solver, exactly, on
-    the training data; the certificate bounds the optimal value from both sides. Exit status 0 if every run is solved,
-    1 if not, 2 for bad input.
+    the training data; the certificate bounds the optimal value from both sides. Options of the problem that are not
+    listed here follow by their names in Python, such as `--bound 0.1` or `--bound 0.1,0.2`. Exit status 0 if every run
+    is solved, 1 if not, 2 for bad input.
 
     Parameters
     ----------
@@ -90,8 +92,9 @@ def solve(
     model
         The scoring model: linear (default) or mlp, one layer of 10 sigmoid units.
     solver
-        sfls, the level-set method (default for kappa); iqrc, the proximal method for weakly convex problems; or
-        successive, successive approximation of true measures (default for max_gap).
+        sfls, the level-set method (default for kappa); iqrc, the proximal method for weakly convex problems;
+        successive, successive approximation of true measures (default for max_gap); or a rival that `minmaxcon compare
+        --help` names.
     steps
         Steps of mirror descent in the first level (later ones grow); 4000 for sfls, 1000 for iqrc by default.
     batch_size
@@ -109,8 +112,10 @@ def solve(
         Print the content of result.json on standard output, and nothing else there.
     quiet
         No progress bar and no notes.
+    options
+        Further options of the problem.
     """
-    from minmaxcon.cli.running import build_solver, finish, load, result_files
+    from minmaxcon.cli.running import build_solver, finish, load, options_of, result_files
     from minmaxcon.experiments.folders import check_folder, write_folder
 
     output = Output(json=json, quiet=quiet)
@@ -136,6 +141,7 @@ def solve(
         "test_fraction": test_fraction,
         "standardize": standardize,
         "seed": seed,
+        **options_of(name, options, solve),
     }
     if out is not None:
         check_folder(out, overwrite=overwrite)

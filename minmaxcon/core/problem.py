@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -149,7 +149,7 @@ class MinMaxProblem:
         constraints = [c.with_bound(b) for c, b in zip(self.constraints, bounds, strict=True)]
         return self._again(constraints=tuple(constraints))
 
-    def take(self, runs: Any) -> MinMaxProblem:
+    def take(self, runs: Any) -> Self:
         """Return the problem of some of the runs."""
         constraints = [
             c.with_bound(np.asarray(c.bound)[runs]) if np.ndim(c.bound) == 1 else c for c in self.constraints
@@ -157,7 +157,7 @@ class MinMaxProblem:
         proximal = None if self.proximal is None else self.proximal.take(runs)
         return self._again(constraints=tuple(constraints), proximal=proximal)
 
-    def _again(self, **changes: Any) -> MinMaxProblem:
+    def _again(self, **changes: Any) -> Self:
         """Replace fields and keep the families: they do not depend on bounds or on the proximal term."""
         other = replace(self, **changes)
         for kept in ("family", "constraint_family"):

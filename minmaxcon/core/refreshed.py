@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minmaxcon.arrays import Array
 from minmaxcon.core.constraint import StochasticMinMaxConstraint
 from minmaxcon.core.problem import MinMaxProblem
-from minmaxcon.errors import InvalidInput
+from minmaxcon.core.source import Source
+from minmaxcon.errors import InvalidInput, Unsupported
 
 __all__ = ["Observation", "RefreshedProblem", "TrueMeasure"]
 
@@ -57,6 +58,21 @@ class TrueMeasure(ABC):
     def observe(self, x: Array) -> Observation:
         """Measure points x (R, d) on finite data, exactly."""
 
+    def on(self, data: Source) -> TrueMeasure:
+        """Return the same measure on other finite data; what makes a measure fit for streams, block by block.
+
+        Parameters
+        ----------
+        data : Source
+            What :meth:`Source.block` of the problem's stream gives.
+
+        Raises
+        ------
+        Unsupported
+            Unless the plug-in overrides it.
+        """
+        raise Unsupported(f"{type(self).__name__} measures on finite data: override on() to follow a stream in blocks.")
+
     def curvature(self, x: Array) -> Callable[[Any], Any] | None:
         r"""Return :math:`g \mapsto B^{-1} g` for a positive definite model B of the objective's curvature at x (R, d).
 
@@ -90,6 +106,10 @@ class RefreshedProblem(MinMaxProblem):
         super().__post_init__()
         if not isinstance(self.measure, TrueMeasure):
             raise InvalidInput("measure", self.measure, "give a TrueMeasure: without one, use MinMaxProblem.")
+
+    def on(self, data: Source) -> RefreshedProblem:
+        """Return the problem on other finite data, a block of its stream, where its measure can be taken there."""
+        return replace(self, data=data, measure=self.measure.on(data))
 
     def refreshed(self, observation: Observation) -> MinMaxProblem:
         r"""Return the problem with the surrogates of an observation, as an ordinary problem of the same bounds."""

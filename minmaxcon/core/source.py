@@ -88,6 +88,30 @@ class Source(ABC):
             Where the next draw begins. The samples do not depend on how steps are split among calls.
         """
 
+    def block(self, position: Position, rows: int) -> tuple[Source | None, Position]:
+        """Read rows of a stream into finite data, for methods that look at the same samples several times.
+
+        Parameters
+        ----------
+        position : Position
+            Where to begin.
+        rows : int
+            How many are read; fewer where the stream ends.
+
+        Returns
+        -------
+        data : Source or None
+            Finite data; None where nothing is left.
+        position : Position
+            Where the next block begins.
+
+        Raises
+        ------
+        Unsupported
+            If the source makes no blocks.
+        """
+        raise Unsupported(f"{type(self).__name__} makes no blocks: override block() to serve methods that need them.")
+
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """Pass once over finite data: the share of the data in each piece, and the piece.
 

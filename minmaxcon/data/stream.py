@@ -11,6 +11,7 @@ import numpy as np
 
 from minmaxcon.arrays import engine as engine_named
 from minmaxcon.core.source import Batch, Position, Source
+from minmaxcon.data.finite import Finite
 from minmaxcon.errors import DataError, InvalidInput
 
 __all__ = ["BadPoint", "Preparation", "Stream"]
@@ -185,6 +186,19 @@ class Stream(Source):
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """See :meth:`Source.draw`; a position other than where the iterator stands makes it start again and skip."""
+        pieces, kept, after = self._pieces(position, steps * batch_size)
+        return self._batches(pieces, kept // batch_size, batch_size), after
+
+    def block(self, position: Position, rows: int) -> tuple[Source | None, Position]:
+        """See :meth:`Source.block`; the rows are kept in memory."""
+        pieces, kept, after = self._pieces(position, rows)
+        if kept == 0:
+            return None, after
+        joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        return Finite(joined, engine=self.engine, dtype=self.dtype), after
+
+    def _pieces(self, position: Position, wanted: int) -> tuple[list[Mapping[str, Any]], int, Position]:
+        """Read and prepare up to ``wanted`` samples; return them in pieces, their number, and where reading ended."""
         key = int(position.rng().integers(2**62))  # a stream never advances the generator: one key a run
         elsewhere = self._opened != key or self._consumed != position.samples
         self._opened = -1  # an error leaves the iterator where nobody knows: the next draw shall begin anew
@@ -195,7 +209,7 @@ class Stream(Source):
         memory = position.memory
         if memory is None and self.prepare is not None:
             memory = self.prepare.start()
-        wanted, kept, pieces = steps * batch_size, 0, []
+        kept, pieces = 0, []
         while kept < wanted:
             raw = self._read(wanted - kept)
             if raw is None:
@@ -210,8 +224,7 @@ class Stream(Source):
             pieces.append(arrays)
             kept += len(next(iter(arrays.values())))
         self._opened = key
-        after = Position(position.generator, self._consumed, memory)
-        return self._batches(pieces, kept // batch_size, batch_size), after
+        return pieces, kept, Position(position.generator, self._consumed, memory)
 
     def _batches(self, pieces: list[Mapping[str, Any]], count: int, size: int) -> Iterator[Batch]:
         if count == 0:

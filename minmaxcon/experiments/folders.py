@@ -15,9 +15,12 @@ from minmaxcon.errors import InvalidInput
 __all__ = ["RESULT_FILE", "check_file", "check_folder", "write_file", "write_folder"]
 
 RESULT_FILE = "result.json"
-"""The file that every result folder holds."""
+"""The file that the folder of every solve holds."""
 
-_OURS = re.compile(r"result\.json|model(-\d+)?\.safetensors|trace\.(csv|png)|front\.png")
+_RECORDS = (RESULT_FILE, "comparison.json")
+"""A folder with one of these, of ours, is a result that may be replaced."""
+
+_OURS = re.compile(r"result\.json|model(-\d+)?\.safetensors|trace\.(csv|png)|front\.png|comparison\.(json|csv|png)")
 _MARK = re.compile(rb'"versions":\s*\{\s*"minmaxcon":')
 
 
@@ -56,7 +59,7 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
     path : path
         The folder.
     files : mapping of str to bytes
-        Content by file name.
+        Content by file name; a name with slashes lies in folders of the folder.
     overwrite : bool
         As for :func:`check_folder`.
 
@@ -69,6 +72,7 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
     with _fresh(path) as (target, fresh):
         fresh.mkdir()
         for name, content in files.items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             _write_synced(fresh / name, content)
         _sync_folder(fresh)
         _put(fresh, target, overwrite)
@@ -166,8 +170,8 @@ def _check_replaceable(target: Path, overwrite: bool, only: Collection[str] | No
     if foreign:
         remedy = f"is not replaced: it holds {foreign[0]!r}, which this command does not write; name another."
         raise InvalidInput("out", str(target), remedy)
-    result = target / RESULT_FILE
-    if entries and not (result.is_file() and _MARK.search(result.read_bytes())):
+    records = [target / name for name in _RECORDS if (target / name).is_file()]
+    if entries and not any(_MARK.search(record.read_bytes()) for record in records):
         raise InvalidInput("out", str(target), f"is not replaced: it has no {RESULT_FILE} of minmaxcon; name another.")
 
 

@@ -159,7 +159,7 @@ def text_tables(panels: Panels, label: Callable[[str], str], table: Callable[...
 
 def series_label(method: str, kind: str, label: Callable[[str], str]) -> str:
     """Return what a series is called."""
-    return label(method) + (", target" if kind == "target" else "")
+    return label(method) + (", no validation" if kind == "target" else "")
 
 
 def _wide(

@@ -11,7 +11,7 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import MinMaxProblem, Outcome, Solver, Start, Status
-from minmaxcon.errors import InvalidInput
+from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.iqrc_state import IQRCState, moved, sought
 from minmaxcon.solvers.repair import measure
@@ -115,7 +115,15 @@ class IQRC(Solver):
         return other
 
     def init(self, problem: MinMaxProblem, start: Start) -> IQRCState:
-        """See :meth:`Solver.init`; refuses a start whose exact values are not finite."""
+        """See :meth:`Solver.init`; refuses a start whose exact values are not finite.
+
+        Raises
+        ------
+        Unsupported
+            If the problem has a proximal term already.
+        """
+        if problem.proximal is not None:
+            raise Unsupported("IQRC puts a proximal term of its own in the place of the problem's: use its oracle.")
         begun = first_fields(problem, start)
         x, objective, constraints = begun["x"], begun["objective"], begun["constraints"]
         runs = len(objective)

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core import MinMaxProblem, Observation, Outcome, RefreshedProblem, Solver, Start, Status
-from minmaxcon.core.constraint import family_of
-from minmaxcon.core.linearisation import exact_gradients, exact_values
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core import MinMaxProblem, Outcome, RefreshedProblem, Solver, Start, Status
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.linearised_step import LinearisedStep, linearised_step
+from minmaxcon.solvers.observed import gradients_at, moved, observe, refined
+from minmaxcon.solvers.proximal_step import proximal_step
 from minmaxcon.solvers.runs import put_rows
-from minmaxcon.solvers.successive_state import SuccessiveState
+from minmaxcon.solvers.successive_blocks import first_block, next_block
+from minmaxcon.solvers.successive_judge import judge_step, keep_best, limited
+from minmaxcon.solvers.successive_state import Anchor, SuccessiveState
 
 __all__ = ["SuccessiveApproximation", "SuccessiveState"]
 
@@ -25,12 +27,9 @@ _ACCEPT, _GOOD = 0.1, 0.7
 _COST = 0.3
 """What the worst miss of a target costs at least in the merit, as a share of the objective."""
 
-_RESTARTS = 5
-"""How often a run that misses its target and accepts no step begins anew with a larger penalty."""
-
 
 class SuccessiveApproximation(Solver):
-    r"""Minimise :math:`f_0(x)` subject to true measures :math:`t_i(x) \le b_i` on finite data.
+    r"""Minimise :math:`f_0(x)` subject to true measures :math:`t_i(x) \le b_i`.
 
     At :math:`\tilde x_s` the surrogates are refreshed and everything is linearised; the step minimises
 
@@ -40,6 +39,11 @@ class SuccessiveApproximation(Solver):
     with the problem's model B of the curvature. It is accepted when the merit
     :math:`f_0 + \mu\sum_i (t_i - b_i)_+`, made of *true* values, falls by at least a tenth of what was predicted; then
     :math:`\hat\rho` is halved where the prediction was good, else it is trebled. All runs advance in one array.
+
+    On a stream each outer step reads a block of rows, on which both ends of the step are compared; values and gradients
+    at the proximal point are averaged over all blocks, so that the error that is left is that of all rows seen. All
+    steps are made then, nothing is proved, and no run ends as solved or out of reach. The latest point whose estimates
+    meet the targets is returned.
 
     Parameters
     ----------
@@ -58,7 +62,13 @@ class SuccessiveApproximation(Solver):
     refresh : int
         Outer steps after which the curvature model is renewed, if a step was accepted.
     patience : int
-        Steps that may be refused in a row.
+        Steps that may be refused in a row; on streams :math:`\hat\rho` and the trust region then begin anew.
+    sample : int
+        Rows of a stream's block, which bound the memory; finite data are looked at as a whole.
+    inner : Solver, optional
+        Solves the proximal problems :math:`f_s + \hat\rho V` in the place of the linearised step, with V in the norm of
+        X and with the surrogates as constraints: :class:`SFLS` or :class:`IQRC`, from single samples. One outer step is
+        then one solve a run; a time limit is looked at between them.
 
     Raises
     ------
@@ -81,13 +91,18 @@ class SuccessiveApproximation(Solver):
         reach: float = 0.1,
         refresh: int = 1,
         patience: int = 12,
+        sample: int = 5000,
+        inner: Solver | None = None,
     ) -> None:
         self.iterations, self.refresh = whole_number("iterations", iterations), whole_number("refresh", refresh)
-        self.patience = whole_number("patience", patience)
+        self.patience, self.sample = whole_number("patience", patience), whole_number("sample", sample)
         self.tolerance = number("tolerance", tolerance, "must be positive and finite.", above=0.0)
         self.margin = number("margin", margin, "must be finite and at least 0.", least=0.0)
         self.weight = number("weight", weight, "must be positive and finite.", above=0.0)
         self.reach = number("reach", reach, "must be positive and finite.", above=0.0)
+        if not (inner is None or isinstance(inner, Solver)):
+            raise InvalidInput("inner", inner, "must be a Solver such as SFLS(), or None for the linearised step.")
+        self.inner = inner
 
     def init(self, problem: MinMaxProblem, start: Start) -> SuccessiveState:
         """See :meth:`Solver.init`; measures the start.
@@ -95,25 +110,34 @@ class SuccessiveApproximation(Solver):
         Raises
         ------
         Unsupported
-            If the problem has no true measure, or its data are a stream.
+            If the problem has no true measure, or one that cannot follow its stream.
+        DataError
+            If the stream is empty, or its first block is of no use to the measure.
         """
         if not isinstance(problem, RefreshedProblem):
             raise Unsupported("SuccessiveApproximation needs a RefreshedProblem, whose measure says what is true.")
-        if problem.data.size is None:
-            raise Unsupported("SuccessiveApproximation measures on finite data; keep a sample of the stream.")
-        runs = int(start.x.shape[0])
-        x = family_of([problem.objective]).refine(start.x, problem.data)
-        objective, constraints, bias, observation = _observe(problem, x, np.arange(runs))
-        gradients = _gradients(problem, x, observation)
+        runs, block, position = int(start.x.shape[0]), problem, start.position
+        samples, anchor = int(problem.data.size or 0), None
         every = np.arange(runs)
+        if problem.data.size is None:
+            block, position = first_block(problem, position, self.sample)
+            samples = position.samples - start.position.samples
+        x = refined(block, start.x)
+        objective, constraints, bias, observation = observe(block, x, every)
+        gradients = gradients_at(block, x, observation)
+        if problem.data.size is None:
+            anchor = Anchor(np.zeros(gradients.shape[:2]), np.zeros_like(gradients))
         return SuccessiveState(
             problem=problem,
+            block=block,
+            anchor=anchor,
+            blocks=np.zeros(runs, dtype=int),
             x=x,
             objective=objective,
             constraints=constraints,
             bias=bias,
             gradients=gradients,
-            inverse=problem.measure.curvature(x),
+            inverse=block.measure.curvature(x),
             owners=every,
             weight=np.full(runs, self.weight),
             reach=np.full(runs, self.reach),
@@ -127,7 +151,8 @@ class SuccessiveApproximation(Solver):
             rejected=np.zeros(runs, dtype=int),
             restarts=np.zeros(runs, dtype=int),
             outer=0,
-            position=start.position,
+            samples=samples,
+            position=position,
             status=(None,) * runs,
             reason=("the solve is going on.",) * runs,
             trace=(),
@@ -139,8 +164,12 @@ class SuccessiveApproximation(Solver):
 
     def step(self, state: SuccessiveState) -> SuccessiveState:
         """See :meth:`Solver.step`: one outer step of every run that goes on."""
+        if state.anchor is not None:
+            state = next_block(state, self.sample)
+            if self.finished(state):
+                return state
         runs = np.flatnonzero([status is None for status in state.status])
-        problem, x = state.problem, namespace(state.x).rows(state.x, runs)
+        problem, x = state.block, namespace(state.x).rows(state.x, runs)
         inverse, owners = state.inverse, state.owners
         if not np.array_equal(owners, runs):
             inverse, owners = problem.measure.curvature(x), runs
@@ -154,8 +183,15 @@ class SuccessiveApproximation(Solver):
         step = linearised_step(gradients, preconditioned, values, state.weight[runs], state.reach[runs], hard)
         worst = np.maximum(state.worst[runs], aim.max(axis=1))
         penalty = self._penalty(state.penalty[runs], step, state.objective[runs], aim.max(axis=1), worst)
-        new = _moved(problem, x, step.direction)
-        objective, true, bias, observation = _observe(problem, new, runs)
+        drawn = int(problem.data.size or 0) if state.anchor is None else 0
+        new = moved(problem, x, step.direction)
+        if self.inner is not None:
+            new, step, read = proximal_step(self.inner, state, runs, new, step)
+            drawn += read
+        objective, true, bias, observation = observe(problem, new, runs)
+        if state.anchor is not None:
+            added = state.anchor.added(runs, np.asarray(to_numpy(new - x), dtype=np.float64))
+            objective, true = objective + added[:, 0], true + added[:, 1:]
         # The smooth forms, corrected as they were when the step was made.
         change = state.bias[runs] - bias
         expected, cost = true + change[:, 1:], objective + change[:, 0]
@@ -179,12 +215,17 @@ class SuccessiveApproximation(Solver):
             worst=put_rows(state.worst, runs, worst),
             rejected=put_rows(state.rejected, runs, np.where(accepted, 0, state.rejected[runs] + 1)),
             outer=state.outer + 1,
+            samples=state.samples + drawn,
         )
-        state = self._judge(state, runs, step, merit, predicted, accepted)
+        if state.anchor is not None:
+            state = replace(state, margin=self._aimed_lower(state, runs, true.max(axis=1), step, accepted))
+        state = judge_step(self, state, runs, step, merit, predicted, accepted)
         first = np.zeros(len(state.status), dtype=bool)
         if accepted.any():
             first[runs[accepted]] = ~state.moved[runs[accepted]]
-            fresh = _gradients(problem, new, observation)
+            fresh = gradients_at(problem, new, observation)
+            if state.anchor is not None:
+                fresh = fresh + state.anchor.slopes[runs]
             rows = runs[accepted]
             state = replace(
                 state,
@@ -196,26 +237,36 @@ class SuccessiveApproximation(Solver):
                 gradients=put_rows(state.gradients, rows, fresh[accepted]),
                 owners=runs[:0] if state.outer % self.refresh == 0 else owners,
             )
-        return self._limited(self._keep_best(state, first))
+        return limited(keep_best(state, first), self.iterations)
 
     def outcome(self, state: SuccessiveState) -> Outcome:
         """See :meth:`Solver.outcome`. The problem is not convex, so there is no lower bound."""
-        size = int(state.problem.data.size or 0)
+        exact = state.anchor is None
         return Outcome(
             x=state.best,
             objective=state.best_objective,
             constraints=state.best_constraints,
             lower=np.full(len(state.status), -np.inf),
-            exact=True,
-            confidence=1.0,
+            exact=exact,
+            confidence=float(exact),
             # What was stopped before it had ended is not said to be out of reach.
             status=tuple(Status.BUDGET if status is None else status for status in state.status),
             reason=state.reason,
             trace=state.trace,
             steps=state.outer,
-            samples=(state.outer + 1) * size,
+            samples=state.samples,
             next=Start(state.x, None, state.position),
         )
+
+    def _aimed_lower(self, state: SuccessiveState, runs: Any, missed: Any, step: LinearisedStep, accepted: Any) -> Any:
+        """Return margins for a stream, whose steps aim lower by what the ones before have missed.
+
+        Curvature makes steps miss always to the same side, ever less as they become shorter, and so do the margins.
+        """
+        promised = step.constraints[:, : state.constraints.shape[1]].max(axis=1)
+        more = np.where(accepted & (missed > 0) & (promised <= 0.5 * missed), missed, 0.0)
+        kept = np.where(accepted, 0.7, 1.0) * (state.margin[runs] - self.margin)
+        return put_rows(state.margin, runs, self.margin + kept + more)
 
     @staticmethod
     def _penalty(old: Any, step: LinearisedStep, objective: Any, missed: Any, worst: Any) -> Any:
@@ -227,118 +278,3 @@ class SuccessiveApproximation(Solver):
         least = _COST * np.abs(objective) / np.maximum(worst, 1e-12)
         kept = np.where(missed > 0, np.maximum(old, least), 0.9 * old)
         return np.maximum(kept, 1.5 * step.multipliers.max(axis=1) + 1e-12)
-
-    def _keep_best(self, state: SuccessiveState, first: Any) -> SuccessiveState:
-        """Keep the best point of each run; the start gives way to the ``first`` step that a run accepts.
-
-        A constant model often starts a fit, and meets every target: a fit that failed must not return it.
-        """
-        violation, least = state.constraints.max(axis=1), state.best_constraints.max(axis=1)
-        cheaper = (violation <= 0) & (state.objective < state.best_objective)
-        better = np.flatnonzero(np.where(least <= 0, cheaper, violation < least) | first)
-        return replace(
-            state,
-            best=put_rows(state.best, better, state.x[better]),
-            best_objective=put_rows(state.best_objective, better, state.objective[better]),
-            best_constraints=put_rows(state.best_constraints, better, state.constraints[better]),
-        )
-
-    def _limited(self, state: SuccessiveState) -> SuccessiveState:
-        """End the runs that go on once the outer steps are used up, by the best point that they found."""
-        if state.outer < self.iterations:
-            return state
-        status, reason = list(state.status), list(state.reason)
-        for j in (j for j, ended in enumerate(state.status) if ended is None):
-            miss = float(state.best_constraints[j].max())
-            status[j] = Status.BUDGET if miss <= 0 else Status.OUT_OF_REACH
-            reason[j] = f"after {state.outer} outer steps the true measure is {miss:+.3g} from its target."
-        return replace(state, status=tuple(status), reason=tuple(reason))
-
-    def _judge(
-        self, state: SuccessiveState, runs: Any, step: LinearisedStep, merit: Any, predicted: Any, accepted: Any
-    ) -> SuccessiveState:
-        """Decide which runs end at the point from which this step was taken, and write the trace."""
-        status, reason, rows = list(state.status), list(state.reason), list(state.trace)
-        weight, reach, penalty = state.weight.copy(), state.reach.copy(), state.penalty.copy()
-        rejected, restarts = state.rejected.copy(), state.restarts.copy()
-        small = self.tolerance * (1.0 + np.abs(merit))
-        margin = state.margin.copy()
-        for i, j in enumerate(runs):
-            met = state.best_constraints[j].max() <= 0
-            here = state.constraints[j].max()
-            still = step.residual[i] <= small[i] and predicted[i] <= small[i]
-            if not np.isfinite(merit[i]):
-                status[j], reason[j] = Status.DIVERGED, f"the merit is not finite at outer step {state.outer}."
-            elif still and here <= 0:
-                allowed = f"first-order optimality allows the objective to fall by {step.residual[i]:.2g}"
-                status[j], reason[j] = Status.SOLVED, f"{allowed}; the true measure meets its target."
-            elif rejected[j] >= self.patience and here > 0 and restarts[j] < _RESTARTS:
-                # The merit traded the target for the objective: let what is missed cost as much as all of that.
-                weight[j], reach[j] = self.weight, self.reach
-                penalty[j] = max(10.0 * penalty[j], abs(float(state.objective[j])) / here)
-                rejected[j], restarts[j] = 0, restarts[j] + 1
-            elif rejected[j] >= self.patience:
-                ended = f"{rejected[j]} steps in a row promised more than they held"
-                status[j] = Status.BUDGET if met else Status.OUT_OF_REACH
-                reason[j] = f"{ended}." if met else f"the target is missed by {here:.3g}, and {ended}."
-            # The truth jumps between samples where its smooth form does not: aim lower. A step that is too short to
-            # come near its aim says nothing of the kind.
-            if still and here > 0 and step.constraints[i].max() <= 0.5 * here:
-                margin[j] += here
-            rows.append(
-                {
-                    "run": int(j),
-                    "level": state.outer - 1,
-                    "objective": float(state.objective[j]),
-                    "violation": float(here),
-                    "weight": float(state.weight[j]),
-                    "stationarity": float(step.residual[i]),
-                    "accepted": bool(accepted[i]),
-                    "steps": state.outer,
-                }
-            )
-        return replace(
-            state,
-            weight=weight,
-            reach=reach,
-            penalty=penalty,
-            margin=margin,
-            rejected=rejected,
-            restarts=restarts,
-            status=tuple(status),
-            reason=tuple(reason),
-            trace=tuple(rows),
-        )
-
-
-def _moved(problem: MinMaxProblem, x: Array, direction: Any) -> Array:
-    """Step, go back into X, and set the variables whose minimiser is known."""
-    xp = namespace(x)
-    project = getattr(problem.primal, "project", None)
-    if project is None:
-        raise InvalidInput("primal", problem.primal, "SuccessiveApproximation needs a Euclidean set.")
-    return family_of([problem.objective]).refine(project(x + xp.asarray(direction, x)), problem.data)
-
-
-def _observe(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Any, Any, Any, Observation]:
-    """Return objective (R,), true :math:`t_i - b_i` (R, m), by how much these exceed their smooth forms, and more.
-
-    The third is of shape (R, 1 + m), the objective first; the last is the observation, which makes surrogates.
-    """
-    observation = problem.measure.observe(x)
-    if observation.objective is None:
-        objective = exact_values(family_of([problem.objective]), x, problem.data)[:, 0]
-        offset = np.zeros_like(objective)
-    else:
-        objective, smooth = (np.asarray(part, dtype=np.float64) for part in observation.objective)
-        offset = objective - smooth
-    bounds = problem.bounds()
-    mine = bounds if problem.runs is None else bounds[runs]
-    true = np.asarray(observation.values, dtype=np.float64)
-    bias = np.concatenate([offset[:, None], true - observation.smoothed], axis=1)
-    return objective, true - mine, bias, observation
-
-
-def _gradients(problem: RefreshedProblem, x: Array, observation: Observation) -> Any:
-    objective = observation.objective_surrogate() or problem.objective
-    return exact_gradients(family_of([objective, *observation.surrogates()]), x, problem.data)[1]

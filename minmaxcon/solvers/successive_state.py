@@ -6,10 +6,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from minmaxcon.arrays import Array
 from minmaxcon.core import Position, RefreshedProblem, Status
 
-__all__ = ["SuccessiveState"]
+__all__ = ["Anchor", "SuccessiveState"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    r"""What running averages over the blocks of a stream add to the functions of the present block.
+
+    At :math:`\tilde x` the functions :math:`f_i(x) + c_i + \langle C_i, x - \tilde x\rangle` have the averages as
+    values and gradients.
+
+    Attributes
+    ----------
+    values : ndarray (R, 1 + m)
+        c, the objective first.
+    slopes : ndarray (R, 1 + m, d)
+        C.
+    """
+
+    values: Any
+    slopes: Any
+
+    def added(self, runs: Any, moved: Any) -> Any:
+        """Return what is added, (R', 1 + m), at points of some runs that have moved by (R', d)."""
+        return self.values[runs] + np.einsum("rid,rd->ri", self.slopes[runs], moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +45,20 @@ class SuccessiveState:
     ----------
     problem : RefreshedProblem
         The problem.
+    block : RefreshedProblem
+        The problem on the rows that are looked at now: itself on finite data, on a block of a stream else.
+    anchor : Anchor or None
+        Ties the block to those before it; None on finite data.
+    blocks : ndarray (R,) of int
+        Blocks of a stream that were read since each run left its start.
     x : array (R, d)
         The proximal point :math:`\tilde x_s`.
     objective, constraints : ndarray (R,), (R, m)
-        Its objective and true :math:`t_i - b_i`.
+        Its objective and true :math:`t_i - b_i`; on streams their running averages.
     bias : ndarray (R, 1 + m)
         True objective and measures less their smooth forms there.
     gradients : ndarray (R, 1 + m, d)
-        Gradients of the objective and of the surrogates there.
+        Gradients of the objective and of the surrogates there; on streams their running averages.
     inverse : callable or None
         The curvature model's inverse, of the runs in ``owners``.
     owners : ndarray of int
@@ -45,13 +76,18 @@ class SuccessiveState:
         Steps refused in a row, and how often the penalty was raised because of it.
     outer : int
         Outer steps done.
+    samples : int
+        Samples looked at.
     position : Position
-        Where the solve began to read the data, for the solves that follow.
+        Where the solve began to read finite data, for the solves that follow; on streams where the next block begins.
     status, reason, trace
         As for any solver.
     """
 
     problem: RefreshedProblem
+    block: RefreshedProblem
+    anchor: Anchor | None
+    blocks: Any
     x: Array
     objective: Any
     constraints: Any
@@ -71,6 +107,7 @@ class SuccessiveState:
     rejected: Any
     restarts: Any
     outer: int
+    samples: int
     position: Position
     status: tuple[Status | None, ...]
     reason: tuple[str, ...]

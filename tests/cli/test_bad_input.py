@@ -81,7 +81,7 @@ def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tup
         (["--seed", "-1"], ("--seed=-1",)),
         (["--time-limit", "-1"], ("--time-limit=-1",)),
         (["--test-fraction", "x"], ("--test-fraction", '"x"')),
-        (["--solver", "sfl"], ("--solver", 'Did you mean "sfls"?')),
+        (["--solver", "sfl"], ("--solver='sfl'", "did you mean 'sfls'?")),
         (["--kapa", "1"], ("--kapa", "Did you mean --kappa?", "minmaxcon solve --help")),
         (["--data"], ("--data requires an argument",)),
         (["extra"], ("unexpected argument 'extra'",)),

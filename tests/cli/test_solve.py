@@ -176,6 +176,40 @@ def test_iqrc_claims_no_lower_bound(solve_table: Callable[..., Any]) -> None:
     assert math.isfinite(result["certificate"]["upper"])
 
 
+def test_a_problem_s_own_options_are_read_by_their_defaults(call: Callable[..., Any]) -> None:
+    """Bounds by any name, several in one solve, are labelled and recorded; the measures are the problem's own."""
+    asked = ("solve", "worst_group", "--bound", "0.7,0.9", "--radius", 5, "--steps", 200)
+    done = call(*asked)
+    assert done.status in {0, 1}  # so few steps may not prove it
+    assert "bound 0.7" in done.out
+    assert "bound 0.9" in done.out
+    assert "train worst_loss" in done.out
+    assert "AUC" not in done.out
+    result = json.loads(call(*asked, "--json", "--quiet").out)
+    assert [run["settings"]["bound"] for run in result["runs"]] == [0.7, 0.9]
+    assert result["settings"]["radius"] == 5
+    for run, bound in zip(result["runs"], (0.7, 0.9), strict=True):
+        assert run["constraints"][0] == pytest.approx(run["train"]["worst_loss"] - bound, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("worst_group", "--bond", "1"), "did you mean '--bound'?"),
+        (("fair_auc", "--kapa", "1"), "did you mean '--kappa'?"),
+        (("worst_group", "--bound", "much"), "bound"),
+        (("worst_group", "--radius", "-1"), "radius"),
+    ],
+)
+def test_a_problem_s_own_options_are_refused_by_name(
+    call: Callable[..., Any], words: tuple[str, ...], said: str
+) -> None:
+    done = call("solve", *words)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
 class Foreign(mm.ProblemPlugin):
     """A plug-in that neither evaluates nor exports, and prints while it loads."""
 

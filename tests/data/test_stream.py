@@ -241,6 +241,30 @@ def test_memory_does_not_grow() -> None:
     assert peak < 3_000_000
 
 
+@pytest.mark.parametrize("prepare", [None, Every()])
+def test_blocks_hold_what_draws_give(prepare: Any) -> None:
+    """As finite data; the last one is shorter, and after it there is none."""
+    stream = mm.Stream([{"z": float(i)} for i in range(25)], shuffle=5, prepare=prepare, dtype="float32")
+    where, found, sizes = position(), [], []
+    while True:
+        block, where = stream.block(where, 10)
+        if block is None:
+            break
+        ((_, batch),) = block.chunks()
+        assert batch["z"].dtype == np.float32
+        sizes.append(block.size)
+        found += batch["z"].tolist()
+    assert found == values(stream, position(), 25, 1)[0]
+    assert where.samples == 25
+    assert max(sizes) == 10
+    assert stream.block(where, 10)[0] is None
+
+
+def test_other_sources_make_no_blocks() -> None:
+    with pytest.raises(mm.Unsupported, match=r"Finite.*block\(\)"):
+        mm.Finite({"z": np.zeros(3)}).block(position(), 2)
+
+
 @pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
 def test_copies_reopen(clone: Any) -> None:
     stream = mm.Stream([{"z": float(i)} for i in range(50)], shuffle=5, prepare=Every(), dtype="float32")

@@ -125,7 +125,7 @@ def test_csv_reads_back_exactly() -> None:
 
 def test_text_tables() -> None:
     text = text_tables(found(), str.upper, table)
-    assert "OURS, target" in text
+    assert "OURS, no validation" in text
     assert "0.8000 (1)" in text
     assert "0.030  50%" in text
     assert "nothing has finished" in text_tables({}, str, table)
@@ -139,7 +139,7 @@ def test_a_figure_draws_the_means_with_bars_on_both_axes() -> None:
     lines = [line for line in axes.lines if len(line.get_xdata()) == 2 and line.get_linestyle() != "None"]
     assert any(np.allclose(np.c_[line.get_data()], [[0.01, 0.81], [0.05, 0.89]]) for line in lines)
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["ours", "ours, target", "other", "unconstrained"]
+    assert [text.get_text() for text in legend.get_texts()] == ["ours", "ours, no validation", "other", "unconstrained"]
     assert "1 point outside" not in [text.get_text() for text in axes.texts]
     assert any("outside" in text.get_text() for text in axes.texts)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("true AUC gap on test", "AUC on test")

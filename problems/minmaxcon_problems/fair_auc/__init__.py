@@ -11,6 +11,7 @@ from minmaxcon_problems.fair_auc.metrics import METRICS, FairnessMetric, resolve
 from minmaxcon_problems.fair_auc.plugin import FairAUC, plugin
 from minmaxcon_problems.fair_auc.streaming import GroupWeights, stream_problem
 from minmaxcon_problems.fair_auc.subsets import Subset
+from minmaxcon_problems.fair_auc.target_stream import stream_target_problem
 
 if TYPE_CHECKING:
     from minmaxcon_problems.fair_auc.estimator import FairAUCClassifier
@@ -34,6 +35,7 @@ __all__ = [
     "plugin",
     "resolve_metric",
     "stream_problem",
+    "stream_target_problem",
     "true_gap",
 ]
 

@@ -97,7 +97,9 @@ class AUCConstraint(mm.StochasticMinMaxConstraint):
         return AUCFamily(constraints)
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
-        """The convex quadratic of a linear model, from group means and covariances."""
+        """The convex quadratic of a linear model, from group means and covariances; other models have no cvxpy form."""
+        if not isinstance(self.layout.model, mm.Linear):
+            return super().cvxpy_value(cp, x, data)
         return GroupMoments.of(data).cvxpy_value(cp, x, self.layout, self.pairs)
 
 

@@ -23,6 +23,9 @@ A network's undamped step meets a target on a small group by the cheapest change
 few rows by heart; damping makes steps more like those along gradients, whose effect carries over to other rows.
 """
 
+_UNSEEN = 10.0
+"""A block counts as if every direction had been seen in this many rows more."""
+
 
 class GaussNewton:
     r"""Maps g to :math:`B^{-1}g` at any points, with :math:`B = E[J^\top H J]`, J the Jacobian of the scores.
@@ -42,6 +45,8 @@ class GaussNewton:
         B of shape (k, k) with k at least d; further variables of x get the gradient 0.
     constant : bool
         Whether B is the same at all points, given a linear model.
+    ridge : float, optional
+        Added to the diagonal, relative to its mean; by default what suits the model.
     """
 
     def __init__(
@@ -52,9 +57,11 @@ class GaussNewton:
         row_weight: Any,
         matrix: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any],
         constant: bool = False,
+        ridge: float | None = None,
     ) -> None:
         self.model, self.matrix = model, matrix
         self.linear = model.weak_convexity == 0.0
+        self.ridge = (_RIDGE_LINEAR if self.linear else _RIDGE_NETWORK) if ridge is None else ridge
         self.constant = constant and self.linear
         self._factor: Any = None
         rng = np.random.default_rng(0)  # a fixed sample: the model of the curvature is no random draw of the solve
@@ -65,6 +72,12 @@ class GaussNewton:
             weight = row_weight[chosen] * (row_weight[rows].sum() / row_weight[chosen].sum() / row_weight.sum())
             self.parts.append(features[chosen])
             self.weights.append(weight)
+
+    def on(self, features: Any, classes: Sequence[Any], row_weight: Any) -> GaussNewton:
+        """Return the model of the curvature from other rows, a block of a stream: arguments as for the class."""
+        # A feature that no row of the block has may still have a gradient, from the blocks before.
+        ridge = max(self.ridge, _UNSEEN / len(row_weight))
+        return GaussNewton(self.model, features, classes, row_weight, self.matrix, self.constant, ridge)
 
     def at(self, x: Array) -> Callable[[Any], Any]:
         """Return the map at x (R, d): from an ndarray (R, k, d) to one of the same shape."""
@@ -95,8 +108,7 @@ class GaussNewton:
         intercept = point[self.model.dimension : self.model.dimension + 1].sum()  # 0 where x is w alone
         scores = [self.model.predict(w, part) + intercept for part in self.parts]
         matrix = self.matrix(jacobians, self.weights, scores)
-        ridge = _RIDGE_LINEAR if self.linear else _RIDGE_NETWORK
-        return matrix + ridge * max(float(np.trace(matrix)) / len(matrix), 1e-12) * np.eye(len(matrix))
+        return matrix + self.ridge * max(float(np.trace(matrix)) / len(matrix), 1e-12) * np.eye(len(matrix))
 
 
 def auc_curvature(c1: float) -> Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]:

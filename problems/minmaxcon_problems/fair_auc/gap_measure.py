@@ -61,13 +61,30 @@ class AUCGapMeasure(mm.TrueMeasure):
             raise mm.InvalidInput("bins", bins, "must be a whole number of at least 16.")
         self.model, self.data, self.gauss_newton = model, data, curvature
         self.bandwidth, self.bins, self.row_weight = float(bandwidth), int(bins), row_weight
-        self.subsets = np.concatenate([np.asarray(to_numpy(batch["subsets"])) for _, batch in data.chunks()])
+        self.subsets = _column(data, "subsets")
         self._members = [np.flatnonzero(self.subsets[:, g]) for g in range(4)]
         self._weights = [np.asarray(self.subsets[rows, g], float) for g, rows in enumerate(self._members)]
         self._classes: Any = None
         if follow_loss:
-            self._classes = np.concatenate([np.asarray(to_numpy(batch["weights"])) for _, batch in data.chunks()])
+            self._classes = _column(data, "weights")
         self._trivial = np.array_equal(self.subsets[:, 2], self.subsets[:, 3])
+
+    def on(self, data: mm.Source) -> AUCGapMeasure:
+        """See :meth:`minmaxcon.TrueMeasure.on`; ``data`` also hold ``positive`` and ``row_weight``, (n,) each."""
+        weight, positive = _column(data, "row_weight"), _column(data, "positive") > 0
+        curvature = None
+        if self.gauss_newton is not None:
+            classes = [np.flatnonzero(~positive), np.flatnonzero(positive)]
+            curvature = self.gauss_newton.on(_column(data, "features"), classes, weight)
+        return AUCGapMeasure(
+            self.model,
+            data,
+            curvature,
+            bandwidth=self.bandwidth,
+            bins=self.bins,
+            row_weight=weight,
+            follow_loss=self._classes is not None,
+        )
 
     def scores(self, x: Array) -> Any:
         """Return the scores (R, n) of all samples, in float64."""
@@ -105,6 +122,10 @@ class AUCGapMeasure(mm.TrueMeasure):
     def curvature(self, x: Array) -> Callable[[Any], Any] | None:
         """See :meth:`minmaxcon.TrueMeasure.curvature`."""
         return None if self.gauss_newton is None else self.gauss_newton.at(x)
+
+
+def _column(data: mm.Source, name: str) -> Any:
+    return np.concatenate([np.asarray(to_numpy(batch[name])) for _, batch in data.chunks()])
 
 
 def _is_number(value: Any) -> bool:

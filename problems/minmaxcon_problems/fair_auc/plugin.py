@@ -20,6 +20,7 @@ from .metrics import METRICS, resolve_metric
 from .notes import cautions, target_cautions
 from .objectives import OBJECTIVES
 from .partition import Dataset, dataset_from
+from .saved import model_arrays, score_rows
 from .target_problem import build_target_problem
 
 __all__ = ["FairAUC", "plugin"]
@@ -189,31 +190,26 @@ class FairAUC(mm.ProblemPlugin):
         return scores_of(problem, x, features)
 
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """See :meth:`minmaxcon.ProblemPlugin.export`: the weight in raw feature units, scaling folded in."""
+        """See :meth:`minmaxcon.ProblemPlugin.export`: parameters in raw feature units, scaling folded in."""
         dataset: Dataset = problem.details["dataset"]
-        model: mm.Model = problem.details["model"]
-        if not isinstance(model, mm.Linear):
-            raise mm.Unsupported("only linear models are saved so far; keep the solution's x for a network.")
-        weight = np.asarray(x, dtype=np.float64)[: model.dimension]
-        if dataset.standardizer is not None:
-            weight = np.asarray(dataset.standardizer.fold(weight)[0])
+        kind, arrays = model_arrays(problem.details["model"], x, dataset.standardizer)
         encoding = dataset.train.encoding
         description = {
             "problem": self.name,
-            "model": "linear",
+            "model": kind,
             "features": list(dataset.train.feature_names),
             "encoding": None if encoding is None else encoding.as_dict(),
             "label_values": list(dataset.train.label_values),
             "group_values": list(dataset.train.group_values),
         }
-        return {"weight": weight}, description
+        return arrays, description
 
     def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
         """See :meth:`minmaxcon.ProblemPlugin.predict`: higher scores mean the positive label."""
         if description.get("encoding") is None:
-            raise mm.Unsupported("the model was trained on data at hand: score rows with features @ weight.")
+            raise mm.Unsupported("the model was trained on data at hand, whose columns have no names to be found by.")
         features = encode_rows(data, encoding_from_dict(dict(description["encoding"])))
-        return np.asarray(features @ np.asarray(arrays["weight"], dtype=np.float64)).ravel()
+        return score_rows(str(description.get("model")), arrays, features)
 
     def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
         """See :meth:`minmaxcon.ProblemPlugin.notes`: surrogate against true gap, and what was done to the data."""

@@ -15,7 +15,7 @@ from minmaxcon.data import BadPoint
 from .build import assemble, checked_kappa, pair_masks
 from .metrics import FairnessMetric, resolve_metric
 
-__all__ = ["GroupWeights", "stream_problem"]
+__all__ = ["GroupWeights", "checked_cells", "checked_points", "slot_probabilities", "stream_problem", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class GroupWeights:
     """
 
     def __init__(self, metric: FairnessMetric, probabilities: Any = None, burn_in: int = 10) -> None:
-        self.metric, self.burn_in = metric, _whole("burn_in", burn_in, 0)
+        self.metric, self.burn_in = metric, whole("burn_in", burn_in, 0)
         self.probabilities = None if probabilities is None else np.array(probabilities, dtype=np.float64)
         if self.probabilities is not None:
             slots = 2 * len(pair_masks([1], metric, [1]))
@@ -126,9 +126,9 @@ def stream_problem(
     """
     resolved = resolve_metric(metric)
     bounds = checked_kappa(kappa, c1, c2)
-    known = None if probabilities is None else _slot_probabilities(probabilities, resolved)
+    known = None if probabilities is None else slot_probabilities(probabilities, resolved)
     stream = mm.Stream(points, prepare=GroupWeights(resolved, known), engine=engine, dtype=dtype)
-    first = _checked(list(islice(stream.open(), _whole("look", look, 1))))
+    first = checked_points(list(islice(stream.open(), whole("look", look, 1))))
     features = first["features"]
     label, group = _signs(first, "label"), _signs(first, "group")
     resolved.require_members(resolved.masks(label, group), f"the first {len(label)} points of the stream")
@@ -149,7 +149,7 @@ def _signs(points: Mapping[str, Any], name: str) -> Any:
     return signs.astype(np.int64)
 
 
-def _checked(points: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+def checked_points(points: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Read points into arrays, as the stream will, and refuse those that are no points of fair AUC."""
     shapes = {"features": 2, "label": 1, "group": 1}
     batches, _ = mm.Stream(points, shuffle=1).draw(mm.Position.start(np.random.default_rng(0)), 1, max(len(points), 1))
@@ -168,8 +168,14 @@ def _checked(points: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     raise mm.DataError("stream", "it has no points.")
 
 
-def _slot_probabilities(probabilities: Any, metric: FairnessMetric) -> Any:
-    """Add the probabilities of the cells up to those of the slots' groups."""
+def checked_cells(probabilities: Any) -> dict[tuple[int, int], float]:
+    """Return the probabilities of the four cells (group, label), each -1 or 1, as shares of their sum.
+
+    Raises
+    ------
+    InvalidInput
+        If they are not four numbers of at least 0 that sum to 1.
+    """
     remedy = "give the four cells (group, label), each -1 or 1, with probabilities that sum to 1."
     cells: dict[tuple[int, int], float] = {}
     try:
@@ -180,12 +186,20 @@ def _slot_probabilities(probabilities: Any, metric: FairnessMetric) -> Any:
     weight = np.array(list(cells.values()))
     if not (len(cells) == len(probabilities) == 4 and (weight >= 0).all() and abs(weight.sum() - 1) <= 1e-3):
         raise mm.InvalidInput("probabilities", probabilities, remedy)
+    return {cell: float(p) for cell, p in zip(cells, weight / weight.sum(), strict=True)}
+
+
+def slot_probabilities(probabilities: Any, metric: FairnessMetric) -> Any:
+    """Add the probabilities of the cells up to those of the slots' groups."""
+    cells = checked_cells(probabilities)
     group, label = np.array(list(cells)).T
+    weight = np.array(list(cells.values()))
     slots = [mask for pair in pair_masks(label, metric, group) for mask in pair]
-    return np.array([min(1.0, weight[mask].sum() / weight.sum()) for mask in slots])
+    return np.array([min(1.0, weight[mask].sum()) for mask in slots])
 
 
-def _whole(argument: str, value: Any, least: int) -> int:
+def whole(argument: str, value: Any, least: int) -> int:
+    """Return a whole number, or refuse the value in the argument's name."""
     try:
         if not isinstance(value, bool | str) and int(value) == value and value >= least:
             return int(value)

@@ -36,6 +36,7 @@ def build_target_problem(
     seed: int = 0,
     engine: str | None = None,
     dtype: str | None = None,
+    damping: float | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> mm.RefreshedProblem:
     r"""Build the problem: the best objective subject to :math:`|AUC(G_1,G_1') - AUC(G_2,G_2')| \le` ``max_gap``.
@@ -62,6 +63,9 @@ def build_target_problem(
         Seed of a network's starting parameters.
     engine, dtype : str, optional
         By default NumPy in float64 for a linear model, and torch in float32 for others.
+    damping : float, optional
+        Of the Gauss-Newton matrix, relative to the mean of its diagonal; by default next to none for a linear model and
+        30 for others. Less is faster, and lets a network learn the rows of a small group by heart.
     details : mapping, optional
         Kept with the problem.
 
@@ -93,7 +97,7 @@ def build_target_problem(
         dtype=dtype or ("float64" if linear else "float32"),
     )
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
-    curvature = GaussNewton(model, features, parts, weight, loss.curvature(), constant=loss.quadratic)
+    curvature = GaussNewton(model, features, parts, weight, loss.curvature(), constant=loss.quadratic, ridge=damping)
     kept = None if row_weight is None else weight
     measure = AUCGapMeasure(model, data, curvature, bandwidth=bandwidth, row_weight=kept, follow_loss=loss.followed)
     means = np.stack([np.asarray(features[part].mean(axis=0)).ravel() for part in parts])
@@ -111,6 +115,7 @@ def build_target_problem(
             seed=seed,
             engine=engine,
             dtype=dtype,
+            damping=damping,
         )
         start = np.asarray(mm.solve(first, mm.SuccessiveApproximation(iterations=_FIRST), seed=seed).x)[: start.size]
     observed = measure.observe(namespace(data.like).asarray(start[None], data.like))

@@ -137,7 +137,7 @@ def _least_squares(rows: Mapping[str, Any]) -> tuple[Any, float]:
 def _measures(rows: Mapping[str, Any], w: Any) -> dict[str, Any]:
     squares = (rows["features"] @ w - rows["target"]) ** 2
     found = {f"mse_{group}": float(squares[mine].mean()) for group, mine in zip(GROUPS, rows["groups"].T, strict=True)}
-    return {"rows": len(squares), "mse": float(squares.mean()), **found, "worst_mse": max(found.values())}
+    return {"rows": len(squares), "mse": float(squares.mean()), "worst_mse": max(found.values()), **found}
 
 
 plugin = GroupDRO()

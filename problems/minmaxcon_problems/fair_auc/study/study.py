@@ -58,7 +58,7 @@ class FairAUCStudy(mm.Study):
     def labels(self) -> Mapping[str, str]:
         """See :meth:`minmaxcon.Study.labels`."""
         return {
-            "max_gap": "target gap (ours)",
+            "max_gap": "max_gap (ours)",
             "level_set": "level set (the paper's)",
             "proxy_lagrangian": "proxy-Lagrangian",
             "correlation": "correlation penalty",

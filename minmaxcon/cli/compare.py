@@ -1,0 +1,210 @@
+"""``minmaxcon compare``: methods side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from cyclopts import Parameter
+
+import minmaxcon as mm
+from minmaxcon.cli.options import Flag, Whole, names_of, value_of, wholes_of
+from minmaxcon.cli.output import Output, table, wrapped
+from minmaxcon.solvers import named_solver, solver_names
+
+if TYPE_CHECKING:
+    from minmaxcon.experiments.comparison import Comparison
+
+__all__ = ["compare"]
+
+ALL = "all"
+"""Stands for every installed problem, each in its own small example."""
+
+TIME_LIMIT = 10.0
+"""Seconds a solve may take where no budget is given."""
+
+_SOLVERS = (
+    f"Names separated by commas, of {', '.join(solver_names())}; by default all that take the problem. Settings may "
+    "follow a name, as in sfls:steps=500:tolerance=0.01."
+)
+
+
+def compare(
+    name: str,
+    /,
+    *,
+    solvers: Annotated[str | None, Parameter(help=_SOLVERS)] = None,
+    seed: str = "0",
+    samples: Whole | None = None,
+    time_limit: float | None = None,
+    out: Path | None = None,
+    overwrite: Flag = False,
+    json: Flag = False,
+    quiet: Flag = False,
+    **options: Annotated[str, Parameter(allow_leading_hyphen=True)],
+) -> int:
+    """Compare solvers on a problem, or on all: time, samples, gap, and violation along the way.
+
+    Each solver runs with its default settings under the same budget, and its clock stands still while it is looked at.
+    The optimal value comes from a conic solver where the problem has a cvxpy form. The problem's own options follow as
+    with `minmaxcon solve`, such as `--kappa 0.1`.
+
+    Parameters
+    ----------
+    name
+        The problem; `minmaxcon problems` lists them. `all` takes each in a small example of its own.
+    solvers
+        Names separated by commas, with settings.
+    seed
+        Seed of the solves; with several, separated by commas, every solver runs with each.
+    samples
+        A solve ends when it has drawn this many samples.
+    time_limit
+        A solve ends after this many seconds; 10 where no samples are given.
+    out
+        Folder for comparison.json, comparison.csv and comparison.png. It must not exist.
+    overwrite
+        Replace a folder that holds an earlier result, or nothing.
+    json
+        Print the content of comparison.json on standard output, and nothing else there.
+    quiet
+        No progress and no notes.
+    options
+        Options of the problem.
+    """
+    from minmaxcon.experiments.compare_tables import as_data, comparison_text
+    from minmaxcon.experiments.folders import check_folder, write_folder
+    from minmaxcon.experiments.results import to_json
+
+    output = Output(json=json, quiet=quiet)
+    limit = TIME_LIMIT if time_limit is None and samples is None else time_limit
+    budget = {"seeds": wholes_of("seed", seed), "samples": samples, "time_limit": limit}
+    chosen = _chosen(names_of("solvers", solvers))
+    if out is not None:
+        check_folder(out, overwrite=overwrite)
+    with output.guarded():
+        found = _comparisons(name, chosen, budget, options, output)
+        if solvers is None:
+            found = [_that_apply(one) for one in found]
+        text = "\n".join(comparison_text(one, table, wrapped) for one in found)
+        data = to_json(as_data(found))
+        interrupted = any(one.interrupted for one in found)
+        files = {} if out is None or interrupted else _files(found, data)
+    if out is not None and files:
+        write_folder(out, files, overwrite=overwrite)
+    output.result(data if json else text)
+    if interrupted:
+        output.note("interrupted: solvers are missing" + ("." if out is None else ", and nothing was written."))
+        return 1
+    if out is not None and json:
+        output.note(f"written: {out}")
+    elif out is not None:
+        output.result(f"\nwritten: {out} ({', '.join(files)})\n")
+    return 0
+
+
+def _files(found: Sequence[Comparison], data: str) -> dict[str, bytes]:
+    """Return the content of the folder by file name."""
+    from minmaxcon.experiments.compare_figure import comparison_figure
+    from minmaxcon.experiments.compare_tables import path_rows
+    from minmaxcon.experiments.figures import png
+    from minmaxcon.experiments.front_tables import csv_text
+
+    files = {"comparison.json": data.encode(), "comparison.csv": csv_text(path_rows(found)).encode()}
+    return {**files, "comparison.png": png(comparison_figure(found))}
+
+
+def _chosen(words: Sequence[str] | None) -> dict[str, mm.Solver]:
+    """Make the solvers that were asked for, by name and settings such as ``sfls:steps=500``, before anything is loaded.
+
+    Raises
+    ------
+    InvalidInput
+        There is no such solver, or it has no such setting or refuses its value.
+    """
+    known = solver_names()
+    found = {}
+    for word in known if words is None else words:
+        name, *settings = word.split(":")
+        if name not in known:
+            raise mm.UnknownName("solvers", name, known)
+        parts = [setting.partition("=") for setting in settings]
+        if not all(key and value for key, _, value in parts):
+            raise mm.InvalidInput("solvers", word, "settings follow the name as in sfls:steps=500:tolerance=0.01.")
+        found[word] = named_solver(name, **{key.replace("-", "_"): value_of(value, None) for key, _, value in parts})
+    return found
+
+
+def _that_apply(found: Comparison) -> Comparison:
+    """Leave out what nobody asked for and the problem does not take."""
+    applied = tuple(entry for entry in found.entries if entry.ran)
+    return replace(found, entries=applied or found.entries)
+
+
+def _comparisons(
+    name: str, solvers: Mapping[str, mm.Solver], budget: Mapping[str, Any], options: Mapping[str, str], output: Output
+) -> list[Comparison]:
+    from minmaxcon.experiments.compare import compare as compare_solvers
+
+    if name == ALL:
+        problems = _all_problems(options, output)
+    else:
+        problems = {name: _loaded(name, options, budget["seeds"][0])}
+    found = []
+    for place, (label, problem) in enumerate(problems.items(), start=1):
+        if len(problems) > 1:
+            output.note(f"{label} ({place} of {len(problems)})")
+        with _Bar(label, len(solvers) * len(budget["seeds"]), output) as bar:
+            found.append(compare_solvers(problem, solvers, **budget, name=label, report=bar))
+        if found[-1].interrupted:
+            break
+    return found
+
+
+def _loaded(name: str, options: Mapping[str, str], seed: int) -> mm.MinMaxProblem:
+    """Load a problem with its options as they stand on the command line; the first seed splits its data."""
+    from minmaxcon.cli.running import options_of
+
+    given = options_of(name, options, compare)
+    return mm.load_problem(name, **({"seed": seed} if "seed" in mm.plugin(name).options() else {}), **given)
+
+
+def _all_problems(options: Mapping[str, str], output: Output) -> dict[str, mm.MinMaxProblem]:
+    """Load the first example of every installed problem; one that cannot be loaded is left out, which is said."""
+    from minmaxcon.cli.running import options_of
+
+    options_of(None, options, compare)
+    found = {}
+    for name in mm.plugin_names():
+        try:
+            found[name] = mm.load_problem(name, **next(iter(mm.plugin(name).examples()), {}))
+        except mm.MinMaxConError as failure:
+            output.note(f"{name} is left out: {failure}")
+    if not found:
+        raise mm.InvalidInput("problem", ALL, "no installed problem can be loaded.")
+    return found
+
+
+class _Bar:
+    """Which solver runs: a bar where standard error is a terminal, else nothing."""
+
+    def __init__(self, problem: str, total: int, output: Output) -> None:
+        from tqdm.auto import tqdm
+
+        silent = output.quiet or not sys.stderr.isatty()
+        self._bar = tqdm(total=total, file=sys.stderr, leave=False, disable=silent, unit=" solves", desc=problem)
+        self._begun = 0
+
+    def __call__(self, solver: str, seed: int) -> None:
+        self._bar.update(min(self._begun, 1))
+        self._begun += 1
+        self._bar.set_postfix_str(f"{solver}, seed {seed}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()

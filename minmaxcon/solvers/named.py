@@ -1,0 +1,80 @@
+"""Solvers by name: what the command line and comparisons choose from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minmaxcon.core import Solver
+from minmaxcon.errors import InvalidInput, UnknownName
+from minmaxcon.solvers.conex import ConEx
+from minmaxcon.solvers.extragradient import ExtraGradient
+from minmaxcon.solvers.iqrc import IQRC
+from minmaxcon.solvers.mirror_prox import MirrorProx
+from minmaxcon.solvers.primal_dual import PrimalDual
+from minmaxcon.solvers.sfls import SFLS
+from minmaxcon.solvers.successive import SuccessiveApproximation
+from minmaxcon.solvers.switching import SwitchingSubgradient
+from minmaxcon.solvers.variance_reduced import VarianceReduced
+
+__all__ = ["named_solver", "solver_names"]
+
+_NAMED: Mapping[str, Callable[[], Solver]] = {
+    "sfls": SFLS,
+    "sfls_mirror_prox": lambda: SFLS(oracle=MirrorProx()),
+    "sfls_extragradient": lambda: SFLS(oracle=ExtraGradient()),
+    "sfls_variance_reduced": lambda: SFLS(oracle=VarianceReduced()),
+    "iqrc": IQRC,
+    "conex": ConEx,
+    "switching_subgradient": SwitchingSubgradient,
+    "primal_dual": PrimalDual,
+    # An aim below the target by the tolerance's size, so that the true values end below it although no step is exact.
+    "successive": lambda: SuccessiveApproximation(tolerance=1e-4, margin=2e-4),
+}
+
+
+def solver_names() -> tuple[str, ...]:
+    """Return the names of all solvers, ours first."""
+    return tuple(_NAMED)
+
+
+def named_solver(name: str, **settings: Any) -> Solver:
+    """Return a solver by name, with its default settings but for those given.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`solver_names`.
+    **settings
+        Arguments of the solver's class, or of its oracle's, or of that one's: the outermost part that has a setting of
+        this name takes it, so that ``steps`` reaches the SMD inside an SFLS.
+
+    Raises
+    ------
+    UnknownName
+        There is no such solver; the message suggests the nearest name.
+    InvalidInput
+        No part of it has such a setting, or a part refuses the value.
+
+    Examples
+    --------
+    >>> named_solver("sfls", steps=100, tolerance=0.1).oracle.steps
+    100
+    """
+    if name not in _NAMED:
+        raise UnknownName("solver", name, _NAMED)
+    left = dict(settings)
+    changed: Solver = _changed(_NAMED[name](), left)
+    for setting, value in left.items():
+        raise InvalidInput(setting, value, f"solver {name!r} has no such setting; leave it out.")
+    return changed
+
+
+def _changed(part: Any, settings: dict[str, Any]) -> Any:
+    """Return a solver or oracle made again with those settings that it or its oracle has; they are taken out."""
+    known = [argument for argument in inspect.signature(type(part)).parameters if hasattr(part, argument)]
+    changes = {argument: settings.pop(argument) for argument in known if argument in settings}
+    if "oracle" in known and "oracle" not in changes:
+        changes["oracle"] = _changed(part.oracle, settings)
+    return type(part)(**{argument: getattr(part, argument) for argument in known} | changes)

@@ -1,0 +1,280 @@
+"""Certificates of near stationarity: the proximal point of a point, and the residuals of first-order conditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core import MinMaxProblem, Position, Solver, Start
+from minmaxcon.core.linearisation import exact_gradients
+from minmaxcon.core.problem import numbers
+from minmaxcon.errors import InvalidInput, Unsupported
+from minmaxcon.solvers.checks import number
+from minmaxcon.solvers.loop import solve
+from minmaxcon.solvers.mirror_prox import MirrorProx
+from minmaxcon.solvers.sfls import SFLS
+from minmaxcon.solvers.weak_convexity import warn_of_weight
+
+__all__ = ["KKTResidual", "Stationarity", "kkt_residual", "proximal_inaccuracy", "stationarity"]
+
+_MOVE = 1e-6
+"""Length of the projected step that finds the normal cone, relative to the point."""
+
+_GAP = 1e-9
+"""Gap, relative to the objective, that the query for the multipliers asks for."""
+
+
+@dataclass(frozen=True, eq=False)
+class KKTResidual:
+    r"""By how much first-order conditions fail at a point with multipliers :math:`\lambda`.
+
+    Attributes
+    ----------
+    gradient : float or ndarray (R,)
+        :math:`\mathrm{Dist}(\nabla f_0 + \sum_i\lambda_i\nabla f_i, -N_X(x))`.
+    complementarity : float or ndarray (R,)
+        :math:`\max_i |\lambda_i (f_i(x) - b_i)|`.
+    violation : float or ndarray (R,)
+        :math:`\max_i (f_i(x) - b_i)_+`.
+    """
+
+    gradient: Any
+    complementarity: Any
+    violation: Any
+
+    @property
+    def epsilon(self) -> Any:
+        r"""The least :math:`\epsilon` with which the point is an :math:`\epsilon`-KKT point by these multipliers.
+
+        In Definition 3 of Yao, Lin and Yang (2023) complementarity may be :math:`\epsilon^2`.
+        """
+        found = np.maximum(np.maximum(self.gradient, np.sqrt(self.complementarity)), self.violation)
+        return float(found) if np.ndim(found) == 0 else found
+
+
+@dataclass(frozen=True, eq=False)
+class Stationarity:
+    r"""How near a point is to its proximal point :math:`\hat x`, and how good a KKT point that one is.
+
+    Attributes
+    ----------
+    point : ndarray (d,) or (R, d)
+        The approximation of :math:`\hat x` that was found.
+    distance : float or ndarray (R,)
+        Its distance from x.
+    bound : float or ndarray (R,)
+        A proved bound on :math:`|\hat x - x|` for the exact :math:`\hat x`: x is nearly :math:`\epsilon`-stationary
+        with this :math:`\epsilon`. Infinite where nothing is proved.
+    multipliers : ndarray (m,) or (R, m)
+        :math:`\lambda_i = \bar y_i/\bar y_0`, of the averaged duals.
+    kkt : KKTResidual
+        Of the problem without proximal term, at ``point``. With exact multipliers the gradient's part is at most
+        :math:`\hat\rho(1 + \sum_i\lambda_i)|\hat x - x|`.
+    status : Status or tuple of Status
+        How the solve of the proximal problem ended.
+    reason : str or tuple of str
+        Its evidence.
+    """
+
+    point: Any
+    distance: Any
+    bound: Any
+    multipliers: Any
+    kkt: KKTResidual
+    status: Any
+    reason: Any
+
+
+def proximal_inaccuracy(modulus: float, objective: Any, lower: Any, constraints: Any) -> Any:
+    r"""Bound the distance of points from the solutions of proximal problems, by their optimality gaps.
+
+    A proximal problem is strongly convex with modulus :math:`\hat\rho - \rho`, so its gap bounds
+    :math:`\frac{\hat\rho - \rho}2|x - \hat x|^2` at a feasible point; without a gap there is no bound.
+
+    Parameters
+    ----------
+    modulus : float
+        :math:`\hat\rho - \rho`; nothing is proved where it is not positive.
+    objective, lower : ndarray (R,)
+        Exact values of the proximal objective at the points, and lower bounds on its minimum.
+    constraints : ndarray (R, m)
+        Exact :math:`f_i + d_x - b_i`.
+
+    Returns
+    -------
+    ndarray (R,)
+        The bounds, infinite where nothing is proved.
+    """
+    gap = np.asarray(objective - lower, dtype=float)
+    known = np.isfinite(gap) & (constraints.max(axis=1) <= 0) & (modulus > 0)
+    return np.where(known, np.sqrt(2.0 * np.maximum(np.where(known, gap, 0.0), 0.0) / max(modulus, 1e-300)), np.inf)
+
+
+def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidual:
+    r"""Measure by how much x fails the first-order conditions with given multipliers, exactly on finite data.
+
+    Gradients are those at the maximising inner variables; where these are not unique they are one choice of
+    subgradients, and ``gradient`` bounds the distance from above.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        The problem, on finite data and a Euclidean set; a proximal term is part of every function.
+    x : array_like (d,) or (R, d)
+        Points of X.
+    multipliers : array_like (m,) or (R, m)
+        :math:`\lambda \ge 0`.
+
+    Returns
+    -------
+    KKTResidual
+        The residuals. The normal cone is that of the faces within a millionth of x, relative to its size.
+
+    Raises
+    ------
+    InvalidInput
+        If x is no point of X, or a multiplier is negative.
+    Unsupported
+        On streams, and on sets without a Euclidean projection.
+
+    References
+    ----------
+    Yao, Lin and Yang (2023), definition 3.
+    """
+    primal = _euclidean(problem)
+    points, single = _checked(problem, x)
+    weights = np.atleast_2d(numbers("multipliers", multipliers))
+    if weights.shape != (len(points), len(problem.constraints)) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InvalidInput("multipliers", multipliers, "give a finite number of at least 0 for each constraint and run.")
+    at = namespace(problem.data.like).asarray(points, problem.data.like)
+    values, gradients = exact_gradients(problem.family, at, problem.data)
+    if problem.proximal is not None:
+        values = values + problem.proximal.value(primal, points)[:, None]
+        gradients = gradients + problem.proximal.gradient(primal, points)[:, None]
+    total = gradients[:, 0] + np.einsum("rm,rmd->rd", weights, gradients[:, 1:])
+    excess = values[:, 1:] - problem.bounds(len(points))
+    pick: Any = (lambda value: float(value[0])) if single else (lambda value: value)
+    return KKTResidual(
+        gradient=pick(_distance_from_normals(primal, points, total)),
+        complementarity=pick(np.abs(weights * excess).max(axis=1)),
+        violation=pick(np.maximum(excess, 0.0).max(axis=1)),
+    )
+
+
+def stationarity(
+    problem: MinMaxProblem, x: Any, weight: float = 1.0, *, solver: Solver | None = None, seed: int = 0
+) -> Stationarity:
+    r"""Find the proximal point of x, prove how far it is, and measure what kind of KKT point it is.
+
+    .. math::
+        \hat x = \arg\min_{u\in X} f_0(u) + \tfrac{\hat\rho}2|u - x|^2 \quad\text{s.t.}\quad
+        f_i(u) + \tfrac{\hat\rho}2|u - x|^2 \le b_i
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        The problem, on finite data and a Euclidean set.
+    x : array_like (d,) or (R, d)
+        Points of X.
+    weight : float
+        :math:`\hat\rho`, above the weak convexity modulus :math:`\rho`: see :func:`minmaxcon.estimate_modulus`.
+    solver : Solver, optional
+        Solves the proximal problem: by default the level-set method with exact passes over the data, to a gap of
+        about 1e-8. On large data name a cheaper one, such as ``SFLS()``; the bound grows with the root of its gap.
+    seed : int
+        Seed of its draws; the default solver makes none.
+
+    Returns
+    -------
+    Stationarity
+        The certificate.
+
+    Warns
+    -----
+    WeakConvexityWarning
+        If the weight is not above a modulus that is declared, or that points near x prove.
+
+    Raises
+    ------
+    InvalidInput
+        If x is no point of X, or the weight is not positive.
+    Unsupported
+        On streams, on sets without a Euclidean projection, and for problems with a proximal term of their own.
+
+    References
+    ----------
+    Yao, Lin and Yang (2023), definition 3; Ma, Lin and Yang (2020).
+    """
+    primal = _euclidean(problem)
+    if problem.proximal is not None:
+        raise Unsupported("stationarity() adds a proximal term: give it the problem without one.")
+    weight = number("weight", weight, "must be positive and finite.", above=0.0)
+    points, single = _checked(problem, x)
+    at = namespace(problem.data.like).asarray(points, problem.data.like)
+    warn_of_weight(problem, at, weight)
+    if solver is None:
+        solver = SFLS(oracle=MirrorProx(), tolerance=1e-6)
+    proximal = problem.with_proximal(points, weight)
+    found = solve(proximal, solver, seed=seed, x0=points)
+    near, objective = np.atleast_2d(found.x), np.atleast_1d(found.objective)
+    several = proximal.runs is not None
+    lower = np.array([c.lower for c in found.certificate]) if several else np.array([found.certificate.lower])
+    distance = primal.norm(near - points)
+    modulus = weight - max(float(function.weak_convexity) for function in problem.family.constraints)
+    bound = distance + proximal_inaccuracy(modulus, objective, lower, np.atleast_2d(found.constraints))
+    multipliers = _multipliers(proximal, near, objective)
+    pick: Any = (lambda value: value[0]) if single else (lambda value: value)
+    one: Any = (lambda value: value[0]) if single and several else (lambda value: value)
+    return Stationarity(
+        point=pick(near),
+        distance=pick(distance),
+        bound=pick(bound),
+        multipliers=pick(multipliers),
+        kkt=kkt_residual(problem, pick(near), pick(multipliers)),
+        status=one(found.status),
+        reason=one(found.reason),
+    )
+
+
+def _euclidean(problem: MinMaxProblem) -> Any:
+    if problem.data.size is None:
+        raise Unsupported("residuals need finite data: a stream has no exact values.")
+    if not problem.primal.euclidean:
+        raise Unsupported(f"residuals need a Euclidean set, which {problem.primal!r} is not.")
+    return problem.primal
+
+
+def _checked(problem: MinMaxProblem, x: Any) -> tuple[Any, bool]:
+    """Return points (R, d) of X, and whether a single one was given for a single run."""
+    points = numbers("x", x)
+    if points.ndim not in (1, 2) or points.shape[-1] != problem.primal.dimension:
+        raise InvalidInput("x", points.shape, f"must have shape ({problem.primal.dimension},) or one row per run.")
+    if not (np.isfinite(points).all() and np.all(problem.primal.contains(points, 1e-6))):
+        raise InvalidInput("x", x, "must be a finite point of the primal set.")
+    single = points.ndim == 1 and problem.runs is None
+    rows = np.atleast_2d(points)
+    if problem.runs is not None and len(rows) not in (1, problem.runs):
+        raise InvalidInput("x", points.shape, f"give one row for each of the {problem.runs} runs.")
+    return np.broadcast_to(rows, (max(len(rows), problem.runs or 1), rows.shape[1])).copy(), single
+
+
+def _distance_from_normals(primal: Any, x: Any, gradient: Any) -> Any:
+    """Return the distance of gradients (R, d) from minus the normal cone: the length of a short projected step."""
+    x = primal.project(x.copy())
+    size = np.linalg.norm(gradient, axis=1, keepdims=True)
+    step = _MOVE * (1.0 + np.linalg.norm(x, axis=1, keepdims=True)) / np.maximum(size, 1e-300)
+    moved = primal.project(x - step * gradient)
+    return np.linalg.norm(x - moved, axis=1) / step[:, 0]
+
+
+def _multipliers(proximal: MinMaxProblem, x: Any, objective: Any) -> Any:
+    """Return the multipliers (R, m): weights of the constraints by that of the objective, at the level of x."""
+    like = proximal.data.like
+    start = Start(namespace(like).asarray(x, like), None, Position.start(np.random.default_rng(0)))
+    oracle = MirrorProx(relative_accuracy=0.0)
+    accuracy = _GAP * (1.0 + float(np.abs(objective).max()))
+    weights = np.asarray(to_numpy(oracle.query(proximal.at_level(objective), start, accuracy=accuracy).weights))
+    return np.asarray(weights[:, 1:] / np.maximum(weights[:, :1], 1e-300), dtype=np.float64)

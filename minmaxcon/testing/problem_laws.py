@@ -1,0 +1,241 @@
+"""What a problem must satisfy as a whole: fused evaluation, its data, its starting point, its bounds from below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core import ConstraintFamily, Evaluation, MinMaxProblem, Position, Source, Status
+from minmaxcon.core.constraint import SeparateFamily
+from minmaxcon.core.lower import lower_bound
+from minmaxcon.errors import Unsupported
+from minmaxcon.testing.functions import rows_of, taken
+from minmaxcon.testing.generator_laws import interior
+from minmaxcon.testing.harness import Fault, Skip, Suite, at, reference, require, shown, unchanged
+
+__all__ = ["PROBLEM", "exact_values"]
+
+PROBLEM = Suite()
+
+_PARTS = "howto/new_problem.html#what-each-part-must-obey"
+_AUTOGRAD = "howto/new_problem.html#without-autograd"
+_CLASS = "theory/problem_class.html#what-is-assumed"
+_LEVEL = "theory/level_set.html#what-a-level-proves"
+_CODE = "howto/conformance.html#arrays-and-runs"
+_DATA = "howto/conformance.html#data"
+
+
+def exact_values(problem: MinMaxProblem, x: Any) -> Any:
+    """Return objective and constraints minus bounds, (R, m + 1), by a fresh pass over finite data."""
+    point = namespace(problem.data.like).asarray(
+        np.atleast_2d(np.asarray(x, dtype=np.float64)).copy(), problem.data.like
+    )
+    level = problem.at_level(np.zeros(int(point.shape[0])))
+    return level.values(point) - level.bounds
+
+
+def _points(problem: MinMaxProblem, rng: np.random.Generator, count: int) -> Any:
+    return namespace(problem.data.like).asarray(interior(problem.primal, rng, count), problem.data.like)
+
+
+def _batch(data: Source, rows: int = 500) -> dict[str, Any]:
+    if data.size is not None:
+        return taken(next(iter(data.chunks(20_000)))[1], 0, rows)
+    batches, _ = data.draw(Position.start(np.random.default_rng(0)), 1, rows)
+    return dict(next(iter(batches)))
+
+
+def _families(problem: MinMaxProblem) -> dict[str, ConstraintFamily]:
+    return {"family": problem.family, "constraint_family": problem.constraint_family}
+
+
+def _duals(family: ConstraintFamily, rng: np.random.Generator, like: Any, runs: int) -> tuple[Any, Any]:
+    blocks = [c.dual for c in family.constraints]
+    y = rng.dirichlet(np.ones(len(blocks)), runs)
+    parts = [y[:, [i]] * b.sample(rng, runs) for i, b in enumerate(blocks) if b is not None]
+    a = np.concatenate(parts, axis=1) if parts else np.zeros((runs, 0))
+    xp = namespace(like)
+    return xp.asarray(y, like), xp.asarray(a, like)
+
+
+def _parts(found: Evaluation, y: Any, a: Any) -> dict[str, Any]:
+    parts = {"F": found.F, "G": found.G, "the gradient": found.pullback(y, a)}
+    return {name: np.array(to_numpy(part), dtype=np.float64) for name, part in parts.items()}
+
+
+@PROBLEM.check("Functions evaluated together give what each gives alone, in the order of the levels.", _AUTOGRAD)
+def fused(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    batch, x = _batch(problem.data), _points(problem, rng, 4)
+    tolerance = 1e-9 if x.dtype.itemsize == 8 else 1e-4
+    for where, family in _families(problem).items():
+        y, a = _duals(family, rng, x, 4)
+        together = _parts(family.evaluate(x, batch), y, a)
+        alone = _parts(SeparateFamily(family.constraints).evaluate(x, batch), y, a)
+        for name, part in together.items():
+            require(
+                part.shape == alone[name].shape, f"{name} of {where} has shape {part.shape}, not {alone[name].shape}."
+            )
+            scale = 1e-9 + np.abs(alone[name]).max(initial=0.0)
+            worst = at(np.abs(part - alone[name]) / scale, tolerance)
+            if worst is not None:
+                both = f"{part.flat[worst]:.6g} together, {alone[name].flat[worst]:.6g} alone"
+                raise Fault(f"{name} of {where}, entry {worst}: {both}.", shown(x=x[0]))
+    return f"{len(problem.family.constraints)} functions"
+
+
+@PROBLEM.check("Fused evaluation changes nothing it is given and shares no buffer between calls.", _CODE)
+def pure(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    batch, x = _batch(problem.data), _points(problem, rng, 3)
+    family = problem.family
+    y, a = _duals(family, rng, x, 3)
+    given = {"x": x, "y": y, "a": a, **{f"batch[{name!r}]": array for name, array in batch.items()}}
+    with unchanged("family.evaluate()", given):
+        found = family.evaluate(x, batch)
+        slope = found.pullback(y, a)
+    kept = [np.array(to_numpy(part)) for part in (found.F, found.G, slope)]
+    family.evaluate(_points(problem, rng, 3), batch).pullback(y, a)
+    for name, part, old in zip(("F", "G", "the gradient"), (found.F, found.G, slope), kept, strict=True):
+        seen = f"{name} of the first call changed in the second: a buffer is shared."
+        require(np.array_equal(to_numpy(part), old, equal_nan=True), seen)
+    return "3 runs"
+
+
+@PROBLEM.check("Every function is finite where solvers start, and the start lies in X.", _PARTS)
+def start(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    x = problem.start_point(1)
+    require(np.all(to_numpy(problem.primal.contains(x, 1e-6))), "the start lies outside X.", shown(start=x[0]))
+    y, a = _duals(problem.family, rng, x, 1)
+    found = _parts(problem.family.evaluate(x, _batch(problem.data)), y, a)
+    for name, part in found.items():
+        require(np.isfinite(part).all(), f"{name} is not finite at the start.", shown(start=x[0]))
+    if problem.data.size is None:
+        return "finite on the first samples"
+    values = exact_values(problem, np.tile(to_numpy(x), (problem.runs or 1, 1)))
+    return f"f_0 = {values[0, 0]:.6g}, largest f_i - b_i = {values[:, 1:].max():.3g}"
+
+
+@PROBLEM.check("draw(position, ...) depends on the position alone, and not on how steps are split among calls.", _DATA)
+def draws(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    data, first = problem.data, Position.start(np.random.default_rng(int(rng.integers(2**31))))
+    whole, end = data.draw(first, 6, 5)
+    with unchanged("draw()", {}):
+        batches = [{name: _copy(array) for name, array in batch.items()} for batch in whole]
+    part, middle = data.draw(first, 2, 5)
+    pieces = [{name: _copy(array) for name, array in batch.items()} for batch in part]
+    rest, last = data.draw(middle, 4, 5)
+    pieces += [{name: _copy(array) for name, array in batch.items()} for batch in rest]
+    require(len(batches) == len(pieces), f"{len(batches)} batches at once, {len(pieces)} in two calls.")
+    require(end.samples == last.samples, f"{end.samples} samples counted at once, {last.samples} in two calls.")
+    for step, (one, other) in enumerate(zip(batches, pieces, strict=True)):
+        for name, array in one.items():
+            require(array.shape[0] == 5, f"batch {step}: array {name!r} has {array.shape[0]} rows, 5 were asked for.")
+            seen = f"batch {step}: array {name!r} differs when the steps are drawn in two calls."
+            require(np.array_equal(array, other[name]), seen)
+    return "6 batches at once, and as 2 and 4"
+
+
+def _copy(array: Any) -> Any:
+    return array.toarray() if hasattr(array, "toarray") else np.array(to_numpy(array))
+
+
+@PROBLEM.check("The pieces of chunks() are shares of all data, and the batches of draw() have its mean.", _DATA)
+def sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    data = problem.data
+    if data.size is None:
+        raise Skip("the data are a stream: there is no exact mean")
+    x, family = _points(problem, rng, 1), problem.family
+
+    def stacked(batch: Any) -> Any:
+        found = family.evaluate(x, batch)
+        return np.concatenate([np.asarray(to_numpy(part), dtype=np.float64)[0] for part in (found.F, found.G)])
+
+    small = 1e-9 if x.dtype.itemsize == 8 else 1e-4
+    whole: Any = sum(share * stacked(batch) for share, batch in data.chunks())
+    pieces = list(data.chunks(max(1, -(-data.size // 3))))
+    require(abs(sum(share for share, _ in pieces) - 1.0) <= 1e-9, "the shares do not sum to 1.")
+    rows = sum(rows_of(batch) for _, batch in pieces)
+    require(rows == data.size, f"the pieces hold {rows} rows, size is {data.size}.")
+    again: Any = sum(share * stacked(batch) for share, batch in pieces)
+    worst = at(np.abs(again - whole) / (1e-9 + np.abs(whole).max()), small)
+    require(worst is None, "the mean over pieces is not the mean over all.", shown(pieces=again, whole=whole))
+    batches, _ = data.draw(Position.start(np.random.default_rng(int(rng.integers(2**31)))), 400, 20)
+    drawn = np.stack([stacked(batch) for batch in batches])
+    error = drawn.std(0, ddof=1) / np.sqrt(len(drawn)) + small * (1e-9 + np.abs(whole).max())
+    excess = np.abs(drawn.mean(0) - whole) / error
+    worst = at(excess, 6.0)
+    if worst is not None:
+        seen = f"term {worst} is {drawn.mean(0)[worst]:.6g} over 400 batches and {whole[worst]:.6g} over all data,"
+        raise Fault(f"{seen} {excess[worst]:.3g} standard errors apart.", shown(x=x[0]))
+    return f"3 pieces; 400 batches of 20, within {excess.max(initial=0.0):.2g} standard errors"
+
+
+@PROBLEM.check("refine(x, data) makes no function larger and stays in X.", _PARTS)
+def refine(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    if problem.data.size is None:
+        raise Skip("the data are a stream")
+    single = problem.take([0]) if problem.runs else problem
+    x = _points(problem, rng, 3)
+    moved = problem.family.refine(x, problem.data)
+    inside = np.asarray(to_numpy(problem.primal.contains(moved, 1e-6)))
+    require(inside.all(), "a refined point lies outside X.", shown(x=x[int(np.argmin(inside))]))
+    level = single.at_level(np.zeros(1))
+    before, after = level.values(x), level.values(moved)
+    worst = at((after - before) / (1.0 + np.abs(before)), 1e-6 if x.dtype.itemsize == 8 else 1e-3)
+    if worst is not None:
+        j, i = divmod(worst, before.shape[1])
+        raise Fault(
+            f"function {i} rises from {before[j, i]:.6g} to {after[j, i]:.6g}.", shown(x=x[j], refined=moved[j])
+        )
+    return "3 points"
+
+
+@PROBLEM.check("The lower bound from any duals is below max_i f_i(x) - b_i at every x.", _LEVEL)
+def lower_bounds(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    if problem.data.size is None:
+        raise Skip("the data are a stream: no lower bound is proved")
+    single = problem.take([0]) if problem.runs else problem
+    x = single.start_point(1)
+    value = float(exact_values(single, to_numpy(x))[0, 0])
+    level = single.at_level(np.array([value]))
+    if level.weak_convexity > 0:
+        raise Skip("the problem is declared weakly convex: no lower bound is claimed")
+    y, a = _duals(level.family, rng, x, 1)
+    found = float(lower_bound(level, y, a, x, iterations=50)[0])
+    others = np.concatenate([to_numpy(x), interior(single.primal, rng, 100)])
+    tops = (level.values(namespace(x).asarray(others, x)) - level.bounds).max(1)
+    worst = int(np.argmin(tops))
+    seen = f"the bound is {found:.6g}, but max_i f_i - b_i = {tops[worst]:.6g} at a point of X."
+    require(found <= tops[worst] + 1e-6 * (1.0 + abs(tops[worst])), seen, shown(x=others[worst], y=y[0], a=a[0]))
+    return f"{found:.4g} at random duals, {tops.min():.4g} at the best of 100 points"
+
+
+@PROBLEM.check("cvxpy's optimum is feasible by an exact pass, and no feasible point has a smaller objective.", _CLASS)
+def reference_optimum(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    if problem.data.size is None:
+        raise Skip("the data are a stream")
+    exact = reference()
+    single = problem.take([0]) if problem.runs else problem
+    try:
+        best = exact.solve_exact(single)
+    except Unsupported as reason:
+        raise Skip(str(reason)) from None
+    if Status.INFEASIBLE in (best.status if single.runs else (best.status,)):
+        raise Skip("cvxpy finds the problem infeasible")
+    x, objective = np.atleast_2d(best.x)[0], float(np.ravel(best.objective)[0])
+    values = exact_values(single, x)[0]
+    scale = 1.0 + abs(objective)
+    off = f"f_0 is {values[0]:.8g} there by an exact pass, {objective:.8g} by cvxpy."
+    require(abs(values[0] - objective) <= 1e-5 * scale, off, shown(x=x))
+    require(values[1:].max() <= 1e-5 * scale, f"it violates a constraint by {values[1:].max():.3g}.", shown(x=x))
+    others = interior(single.primal, rng, 200)
+    others = np.concatenate([others, x + 0.1 * (others - x), np.asarray(to_numpy(single.start_point(1)))])
+    level = single.at_level(np.zeros(1))
+    many = level.values(namespace(problem.data.like).asarray(others, problem.data.like)) - level.bounds
+    better = np.where(many[:, 1:].max(1) <= 0, objective - many[:, 0], -np.inf)
+    worst = at(better, 1e-5 * scale)
+    if worst is not None:
+        seen = f"a feasible point has f_0 = {many[worst, 0]:.6g} < {objective:.6g}."
+        raise Fault(seen, shown(x=others[worst]))
+    return f"f* = {objective:.6g}"

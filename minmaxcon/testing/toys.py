@@ -1,0 +1,92 @@
+"""Two small problems whose optimum cvxpy finds in milliseconds: what oracles and solvers are tried on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace
+from minmaxcon.core import Batch, Evaluation, MinMaxProblem, Source, StochasticMinMaxConstraint
+from minmaxcon.data import Finite
+from minmaxcon.geometry import Ball, BallBlock
+
+__all__ = ["Distance", "RobustCost", "robust_toy"]
+
+
+def _mean(data: Source, name: str) -> Any:
+    total: Any = sum(
+        share * np.asarray(namespace(data.like).to_numpy(batch[name])).mean(0) for share, batch in data.chunks()
+    )
+    return total
+
+
+class Distance(StochasticMinMaxConstraint):
+    r""":math:`f(x) = E \frac12|x - z|^2`, z in the array ``points``."""
+
+    name = "distance"
+
+    def terms(self, x: Array, batch: Batch) -> tuple[Array, None]:
+        """See :meth:`StochasticMinMaxConstraint.terms`."""
+        return self.evaluate(x, batch).F, None
+
+    def evaluate(self, x: Array, batch: Batch) -> Evaluation:
+        """See :meth:`StochasticMinMaxConstraint.evaluate`."""
+        points = batch["points"]
+        mean, square = points.mean(0), (points * points).sum(-1).mean()
+        value = 0.5 * (x * x).sum(-1) - x @ mean + 0.5 * square
+        return Evaluation(value, x[..., :0], lambda y, _: y[..., None] * (x - mean))
+
+    def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
+        """See :meth:`StochasticMinMaxConstraint.cvxpy_value`."""
+        mean = _mean(data, "points")
+        square: Any = sum(share * float((b["points"] ** 2).sum(-1).mean()) for share, b in data.chunks())
+        return 0.5 * cp.sum_squares(x - mean) + 0.5 * float(square - mean @ mean)
+
+
+class RobustCost(StochasticMinMaxConstraint):
+    r""":math:`f(x) = \max_{|\alpha| \le s} E\langle c + \alpha, x\rangle`, c in the array ``costs``."""
+
+    name = "robust cost"
+
+    def __init__(self, dimension: int, size: float, bound: Any) -> None:
+        self.size, self.bound = size, bound
+        self.dual = BallBlock(dimension, size)
+
+    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array]:
+        """See :meth:`StochasticMinMaxConstraint.terms`."""
+        return x @ batch["costs"].mean(0), 1.0 * x
+
+    def evaluate(self, x: Array, batch: Batch) -> Evaluation:
+        """See :meth:`StochasticMinMaxConstraint.evaluate`."""
+        slope = batch["costs"].mean(0)
+        return Evaluation(x @ slope, 1.0 * x, lambda y, a: y[..., None] * slope + a)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
+        """See :meth:`StochasticMinMaxConstraint.cvxpy_value`."""
+        return _mean(data, "costs") @ x + self.size * cp.norm(x, 2)
+
+
+def robust_toy(
+    samples: int, bound: Any = 0.2, *, seed: int = 0, engine: str = "numpy", dtype: str = "float64"
+) -> MinMaxProblem:
+    """Return the nearest point to a mean whose robust cost is small.
+
+    Parameters
+    ----------
+    samples : int
+        Number of samples; with a single one there is no noise, whatever a method draws.
+    bound : float or array (R,)
+        The largest robust cost; -3 and less is infeasible.
+    seed : int
+        Seed of the samples.
+    engine, dtype : str
+        As of :class:`~minmaxcon.Finite`.
+    """
+    rng = np.random.default_rng(seed)
+    noise = 0.0 if samples == 1 else 0.4
+    points = np.array([1.2, 0.9]) + noise * rng.standard_normal((samples, 2))
+    costs = np.array([1.0, 0.5]) + noise * rng.standard_normal((samples, 2))
+    data = Finite({"points": points, "costs": costs}, engine=engine, dtype=dtype)
+    start = np.array([-0.6, -0.4])
+    return MinMaxProblem(Distance(), [RobustCost(2, 0.3, bound)], Ball(2, 2.0), data, start=start, name="robust toy")

@@ -1,0 +1,95 @@
+"""``minmaxcon check``: reports that can be read, JSON, and exit statuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import minmaxcon as mm
+from minmaxcon import registry
+from minmaxcon.cli import main
+from tests.cases import quadratic
+from tests.testing.faulty_geometry import LowDiameter
+
+
+class _Plugin(mm.ProblemPlugin):
+    """The quadratic toy, with a faulty set on demand."""
+
+    name = "checked"
+    summary = "A problem for this test."
+
+    def load(self, bound: float = 0.5, faulty: bool = False) -> mm.MinMaxProblem:
+        problem = quadratic(bound)
+        primal = LowDiameter(3, 6.0) if faulty else problem.primal
+        return mm.MinMaxProblem(problem.objective, problem.constraints, primal, problem.data, name="quadratic")
+
+    def examples(self) -> Sequence[Mapping[str, Any]]:
+        return ({"bound": 0.5}, {"bound": 0.7})
+
+
+class _Point:
+    value = "tests.cli.test_check:_Plugin"
+
+    def load(self) -> Any:
+        return _Plugin
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"checked": _Point()})
+    registry.plugin.cache_clear()
+    yield
+    registry.plugin.cache_clear()
+
+
+def test_every_example_is_checked_and_the_report_says_what(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "checked"]) == 0
+    out, err = capsys.readouterr()
+    assert "minmaxcon check checked --bound 0.5" in out
+    assert "minmaxcon check checked --bound 0.7" in out
+    assert "checks passed" in out
+    for word in ("primal", "objective", "constraints[0] linear", "unbiased", "convexity", "strong_convexity"):
+        assert word in out
+    assert "2 of 2" in err
+
+
+def test_a_failure_is_exit_status_1_and_names_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "checked", "--faulty", "true", "--seed", "2"]) == 1
+    out, err = capsys.readouterr()
+    assert "FAILED  primal: diameter" in out
+    assert "theory/generator.html#divergence-diameter" in out
+    assert err == ""
+
+
+def test_json_is_all_that_standard_output_carries(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "checked", "--json", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert [report["options"] for report in found] == [{"bound": 0.5}, {"bound": 0.7}]
+    assert all(report["passed"] for report in found)
+    assert {"subject", "check", "status", "expected", "seen", "counterexample", "page"} == set(found[0]["findings"][0])
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["check", "chekced"], "did you mean 'checked'"),
+        (["check", "checked", "--bond", "1"], "did you mean '--bound'"),
+        (["check", "checked", "--seed", "-1"], "--seed"),
+        (["check", "checked", "--seed", "1.5"], "whole number"),
+        (["check", "checked", "--bound", "nan"], "bound"),
+        (["check"], "check --help"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_status_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert said in err

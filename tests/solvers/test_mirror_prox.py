@@ -1,0 +1,194 @@
+"""Deterministic mirror-prox: exact bounds at any time, a gap that falls like 1/T, and an end when it is small."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.arrays import to_numpy
+from minmaxcon.core.lower import lower_bound
+from tests import cases
+
+Array = Any
+
+CONVEX = [name for name, case in cases.PROBLEMS.items() if case.convex and case.reference]
+
+
+@cache
+def level_of(name: str) -> float:
+    """A level somewhat above f*."""
+    problem = cases.problem(name)
+    first = float(problem.at_level(0.0).values(problem.start_point())[0, 0])
+    best = float(cases.optimum(name).objective)
+    return best + 0.3 * max(first - best, 0.3)
+
+
+@cache
+def exact_value(name: str) -> float:
+    """H at that level."""
+    from minmaxcon.reference import level_value
+
+    return float(level_value(cases.problem(name), level_of(name)))
+
+
+def start(problem: mm.MinMaxProblem, runs: int = 1, seed: int = 0) -> mm.Start:
+    return mm.Start(problem.start_point(runs), None, mm.Position.start(np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_bounds_hold_the_value_at_any_time(name: str) -> None:
+    """D <= H <= U after every advance; both come near H, and U is the value at the point returned."""
+    problem = cases.problem(name)
+    level, value = problem.at_level(level_of(name)), exact_value(name)
+    oracle = mm.MirrorProx(steps=250, relative_accuracy=0.0)
+    state = oracle.begin(level, start(problem))
+    opening = float(oracle.estimate(state).upper[0])
+    while not oracle.finished(state):
+        state = oracle.advance(state)
+        found = oracle.estimate(state)
+        exact = float((level.values(found.x) - level.bounds).max())
+        assert found.upper[0] == pytest.approx(exact, abs=1e-9)
+        assert value - 1e-6 * (1 + abs(value)) <= exact <= opening + 1e-9
+    below = float(lower_bound(level, found.weights, found.scaled, found.x)[0])
+    assert below <= value + 1e-6 * (1 + abs(value))
+    assert exact - below <= 0.1 * max(opening - value, 0.05)
+
+
+@pytest.mark.parametrize("name", ["fair_auc_inter", "portfolio", "worst_group"])
+def test_a_proximal_term_is_part_of_the_problem(name: str) -> None:
+    """With d_x: the bounds meet, so both are the value of the level with the term."""
+    problem = cases.problem(name)
+    problem = problem.with_proximal(problem.start_point()[0], 0.5)
+    level = problem.at_level(level_of(name))
+    found = mm.MirrorProx(steps=600, relative_accuracy=1e-3).query(level, start(problem))
+    exact = float((level.values(found.x) - level.bounds).max())
+    below = float(lower_bound(level, found.weights, found.scaled, found.x)[0])
+    assert below - 1e-9 <= exact == pytest.approx(found.upper[0], abs=1e-12)
+    assert exact - below <= 2e-3 * abs(exact) + 1e-6
+
+
+def test_the_gap_falls_like_one_over_t() -> None:
+    """A robust constraint, whose inner penalty is zero, and a mean gap: slope at most -0.9 in logarithms."""
+    for name in ("robust", "mean_gap"):
+        problem = cases.problem(name)
+        level, value = problem.at_level(level_of(name)), exact_value(name)
+        lengths, gaps = [8, 16, 32, 64, 128], []
+        for steps in lengths:
+            found = mm.MirrorProx(steps=steps, relative_accuracy=0.0).query(level, start(problem))
+            below = float(lower_bound(level, found.weights, found.scaled, found.x)[0])
+            gaps.append(float(found.upper[0]) - below + 1e-9 * abs(value))
+        slope = np.polyfit(np.log(lengths), np.log(gaps), 1)[0]
+        assert slope <= -0.9, (name, gaps)
+
+
+@pytest.mark.parametrize("accuracy", [1e-1, 1e-2, 1e-3])
+def test_it_stops_when_the_gap_is_as_small_as_asked(accuracy: float) -> None:
+    problem = cases.problem("fair_auc_inter")
+    level = problem.at_level(level_of("fair_auc_inter"))
+    oracle = mm.MirrorProx(steps=5000, relative_accuracy=0.0)
+    found = oracle.query(level, start(problem), accuracy=accuracy)
+    below = float(lower_bound(level, found.weights, found.scaled, found.x)[0])
+    assert found.upper[0] - below <= accuracy
+    assert found.steps < 5000
+    relative = mm.MirrorProx(steps=5000, relative_accuracy=0.5).query(level, start(problem))
+    below = float(lower_bound(level, relative.weights, relative.scaled, relative.x)[0])
+    assert relative.upper[0] - below <= 0.5 * abs(relative.upper[0])
+
+
+def parts(found: mm.Estimate) -> dict[str, Array]:
+    dual = found.next.dual
+    assert dual is not None
+    kept = {name: getattr(found, name) for name in ("x", "weights", "scaled", "upper", "values")}
+    kept |= {"last x": found.next.x, "y": dual.weights, "alpha": dual.inner}
+    return {name: np.asarray(to_numpy(value)) for name, value in kept.items()}
+
+
+@pytest.mark.parametrize("name", ["fair_auc_inter", "fair_auc_torch", "worst_group", "robust", "portfolio", "cvar"])
+def test_a_run_of_many_equals_the_run_alone(name: str) -> None:
+    """Runs end at their own times, and what others do does not touch them."""
+    problem = cases.problem(name)
+    levels = level_of(name) + np.array([0.0, 0.05, 0.2])
+    oracle = mm.MirrorProx(steps=60, relative_accuracy=0.3)
+    many = parts(oracle.query(problem.at_level(levels), start(problem, 3)))
+    for j in range(3):
+        alone = parts(oracle.query(problem.at_level(levels[j : j + 1]), start(problem)))
+        for part, value in alone.items():
+            assert many[part][j] == pytest.approx(value[0], abs=1e-9), part
+
+
+def test_engines_agree_and_nothing_is_random() -> None:
+    problem, torch = cases.problem("fair_auc_inter"), cases.problem("fair_auc_torch")
+    oracle = mm.MirrorProx(steps=40, relative_accuracy=0.0)
+    one, again, other = (
+        parts(oracle.query(p.at_level(0.35), start(p, seed=seed)))
+        for p, seed in ((problem, 0), (problem, 1), (torch, 0))
+    )
+    for name, value in one.items():
+        assert value.tobytes() == again[name].tobytes(), name
+        assert value == pytest.approx(other[name], abs=1e-9), name
+
+
+def test_effort_lengthens_a_query() -> None:
+    problem = cases.problem("fair_auc_inter")
+    oracle = mm.MirrorProx(steps=20, relative_accuracy=0.0)
+    state = oracle.begin(problem.at_level(0.35), start(problem), effort=1.5)
+    while not oracle.finished(state):
+        state = oracle.advance(state)
+    assert oracle.estimate(state).steps == 30
+
+
+@pytest.mark.parametrize("name", ["fair_auc_inter", "robust"])
+def test_sfls_with_it_is_accurate(name: str) -> None:
+    """Half a thousandth of r_0 - f*, by its own certificate and against the reference."""
+    solution = mm.solve(cases.problem(name), mm.SFLS(oracle=mm.MirrorProx(), tolerance=5e-4))
+    best = float(cases.optimum(name).objective)
+    first = float(solution.trace["r"][0])
+    assert solution.status is mm.Status.SOLVED
+    assert solution.feasible
+    assert -1e-7 <= solution.objective - best <= 5e-4 * (first - best) + 1e-7
+
+
+class Endless(mm.Finite):
+    """The same samples as a stream: no pass over all of them."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        super().__init__(arrays)
+        self.size = None
+
+
+@pytest.mark.parametrize("oracle", [mm.MirrorProx(), mm.VarianceReduced()], ids=["mirror_prox", "variance_reduced"])
+def test_streams_are_refused(oracle: mm.Oracle) -> None:
+    drawn = cases.finite("points", "costs").arrays
+    problem = mm.MinMaxProblem(cases.HalfSquare(), [cases.Linear(0.5)], mm.Ball(3, 6.0), Endless(drawn))
+    with pytest.raises(mm.Unsupported, match=f"{type(oracle).__name__} needs finite data: on a stream use SMD"):
+        oracle.query(problem.at_level(5.0), mm.Start(np.zeros((1, 3)), None, start(cases.quadratic()).position))
+
+
+@pytest.mark.parametrize("setting", [{"steps": 0}, {"relative_accuracy": -1.0}, {"mixing": 2.0}])
+def test_settings_out_of_range_are_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(mm.InvalidInput, match=next(iter(setting))):
+        mm.MirrorProx(**setting)
+
+
+def test_a_value_that_is_not_finite_ends_the_run() -> None:
+    """The logarithm of x_1 is no number left of zero: term and step are named, other runs go on."""
+
+    class Fragile(cases.HalfSquare):
+        def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+            found = super().evaluate(x, batch)
+            lost = np.where(x[..., 0] > 0.5, np.nan, 0.0)
+            return mm.Evaluation(found.F + lost, found.G, found.pullback)
+
+    data = cases.finite("points", "costs")
+    problem = mm.MinMaxProblem(Fragile(name="fragile"), [cases.Linear(0.5)], mm.Ball(3, 6.0), data)
+    starts = np.array([[0.6, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+    oracle = mm.MirrorProx(steps=3, relative_accuracy=0.0)
+    position = mm.Position.start(np.random.default_rng(0))
+    found = oracle.query(problem.at_level([5.0, 5.0]), mm.Start(starts, None, position))
+    assert found.failure[0] == "F of 'fragile' is not finite at step 0"
+    assert np.isfinite(found.x).all()
+    assert np.isfinite(found.next.x).all()

@@ -1,0 +1,386 @@
+"""Oracles, solvers and sources with one planted fault each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon.arrays import namespace, to_numpy
+from tests.problem_library import HalfSquare, Linear
+
+Array = Any
+
+
+class Quick(mm.SMD):
+    """Mirror descent with few steps: the sound oracle."""
+
+    def __init__(self) -> None:
+        super().__init__(steps=80, batch_size=10, block=20)
+
+
+class LowBound(Quick):
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, upper=found.upper - 0.5, values=found.values - 0.5)
+
+
+class LowBoundInNoise(Quick):
+    """A bound that is right only where there is no noise."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        noise = 2.0 if (state.problem.data.size or 0) > 1 else 0.0
+        return replace(found, upper=found.upper - noise, values=found.values - noise)
+
+
+class UnrelatedBound(Quick):
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, upper=found.upper + 1.0)
+
+
+@dataclass(frozen=True)
+class _Uniform:
+    inner: Any
+    mean: Any
+    moment: Any
+    count: int
+
+
+class MixedWeights(mm.Oracle):
+    """The point is averaged by the steps' weights, the terms of the bound uniformly."""
+
+    def __init__(self) -> None:
+        self.oracle = mm.SMD(steps=60, batch_size=1, step_rule=mm.InverseSqrt(1.0), block=1)
+
+    def begin(self, problem: Any, start: mm.Start, **asked: Any) -> _Uniform:
+        return _Uniform(self.oracle.begin(problem, start, **asked), 0.0, 0.0, 0)
+
+    def advance(self, state: _Uniform) -> _Uniform:
+        inner = self.oracle.advance(state.inner)
+        problem = inner.problem
+        found = problem.family.evaluate(inner.x, next(iter(problem.data.chunks()))[1])
+        terms = to_numpy(found.F) - problem.bounds
+        return _Uniform(inner, state.mean + terms, state.moment + found.G, state.count + 1)
+
+    def finished(self, state: _Uniform) -> bool:
+        return self.oracle.finished(state.inner)
+
+    def estimate(self, state: _Uniform) -> mm.Estimate:
+        found = self.oracle.estimate(state.inner)
+        dual = state.inner.problem.dual()
+        moment = namespace(found.x).asarray(state.moment / state.count, found.x)
+        values = to_numpy(dual.support(state.mean / state.count, to_numpy(moment)))
+        return replace(found, values=values, upper=values.max(1))
+
+
+class LastStart(Quick):
+    """Returns where it started."""
+
+    def begin(self, problem: Any, start: mm.Start, **asked: Any) -> Any:
+        return (super().begin(problem, start, **asked), start.x)
+
+    def advance(self, state: Any) -> Any:
+        return (super().advance(state[0]), state[1])
+
+    def finished(self, state: Any) -> bool:
+        return super().finished(state[0])
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        return replace(super().estimate(state[0]), x=state[1])
+
+
+class Unrepeatable(Quick):
+    """Ignores the seed that it is given."""
+
+    calls = 0
+
+    def begin(self, problem: Any, start: mm.Start, **asked: Any) -> Any:
+        self.calls += 1
+        position = mm.Position.start(np.random.default_rng(self.calls))
+        return super().begin(problem, replace(start, position=position), **asked)
+
+
+class RunLeak(Quick):
+    """Every run is solved for the bounds of run 0."""
+
+    def begin(self, problem: Any, start: mm.Start, **asked: Any) -> Any:
+        leaked = replace(problem, bounds=np.repeat(problem.bounds[:1], problem.runs, axis=0))
+        return super().begin(leaked, start, **asked)
+
+
+class OutsideX(Quick):
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, x=found.x + 5.0)
+
+
+class AlphaForA(Quick):
+    """Gives the inner variables where they are to be multiplied by their weight."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        spread = state.dual.spread(found.weights)
+        return replace(found, scaled=0.25 * found.scaled / spread / np.linalg.norm(found.scaled / spread) * 3.0)
+
+
+class UnnormalisedWeights(Quick):
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, weights=2.0 * found.weights)
+
+
+class WritesState(Quick):
+    """Takes its steps in the memory of the state that it was given."""
+
+    def advance(self, state: Any) -> Any:
+        moved = super().advance(state)
+        if moved.sums.shape == state.sums.shape and state.steps:
+            state.sums[...] = moved.sums
+            state.weight[...] = moved.weight
+        return moved
+
+
+class ForgetsProximal(Quick):
+    def begin(self, problem: Any, start: mm.Start, **asked: Any) -> Any:
+        return super().begin(replace(problem, proximal=None), start, **asked)
+
+
+class StaysAtPosition(Quick):
+    """The following query draws the same samples again."""
+
+    def begin(self, problem: Any, start: mm.Start, **asked: Any) -> Any:
+        return (super().begin(problem, start, **asked), start.position)
+
+    def advance(self, state: Any) -> Any:
+        return (super().advance(state[0]), state[1])
+
+    def finished(self, state: Any) -> bool:
+        return super().finished(state[0])
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state[0])
+        return replace(found, next=replace(found.next, position=state[1]))
+
+
+class WrongDuals(Quick):
+    """Weights and scaled inner variables too large: the bound drawn from them is not valid."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, scaled=5.0 * found.scaled)
+
+
+class OneSided(mm.StochasticMinMaxConstraint):
+    """f(x) = E <c, x> + max of -alpha over alpha in [0, 1], which is E <c, x>."""
+
+    dual = mm.BoxBlock([0.0], [1.0])
+
+    def __init__(self, bound: Any) -> None:
+        self.bound = bound
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array]:
+        return x @ batch["costs"].mean(0), 0.0 * x[..., :1] - 1.0
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        slope = batch["costs"].mean(0)
+        return mm.Evaluation(*self.terms(x, batch), lambda y, _: y[..., None] * slope)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        return Linear().cvxpy_value(cp, x, data)
+
+
+class OtherSide(Quick):
+    """Inner variables outside of their set, though within its radius."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        spread = state.dual.spread(found.weights)
+        return replace(found, scaled=-spread)
+
+
+class NumpyOnly(Quick):
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, x=np.asarray(to_numpy(found.x), dtype=np.float64))
+
+
+def level_set(levels: int = 4) -> mm.SFLS:
+    """A quick level-set method: the sound solver."""
+    return mm.SFLS(oracle=mm.SMD(steps=40, batch_size=10), levels=levels, tolerance=0.04)
+
+
+class Lying(mm.SFLS):
+    """A level-set method whose outcome is changed on its way out."""
+
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4, tolerance=0.04)
+
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        raise NotImplementedError
+
+    def outcome(self, state: Any) -> mm.Outcome:
+        found = super().outcome(state)
+        return self.change(found) if self.finished(state) else found
+
+
+class AlwaysSolved(Lying):
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        return replace(found, status=(mm.Status.SOLVED,) * len(found.status))
+
+
+class SolvedTooEarly(Lying):
+    """Says solved after a single level."""
+
+    def __init__(self) -> None:
+        mm.SFLS.__init__(self, oracle=mm.SMD(steps=1, batch_size=10), levels=1)
+
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        return replace(found, status=(mm.Status.SOLVED,) * len(found.status))
+
+
+class StaleObjective(Lying):
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        return replace(found, objective=found.objective + 1e-3)
+
+
+class WrongConstraints(Lying):
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        return replace(found, constraints=found.constraints - 1e-3)
+
+
+class HighLower(Lying):
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        return replace(found, lower=found.objective + 0.1)
+
+
+class SaysInfeasible(Lying):
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        return replace(found, status=(mm.Status.INFEASIBLE,) * len(found.status))
+
+
+class CountsNoSteps(mm.SFLS):
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
+
+    def outcome(self, state: Any) -> mm.Outcome:
+        return replace(super().outcome(state), steps=0)
+
+
+class IgnoresStart(mm.SFLS):
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
+        return super().init(problem, replace(start, x=0.0 * start.x))
+
+
+class IgnoresBounds(mm.SFLS):
+    """Solves for looser bounds than it was given, and says so of the bounds that it solved for."""
+
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
+        return super().init(problem.with_bounds(*(np.asarray(c.bound) + 1.0 for c in problem.constraints)), start)
+
+
+class FirstRunsBound(mm.SFLS):
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
+        bounds = problem.bounds()
+        first = [np.full(len(bounds), column[0]) for column in bounds.T] if problem.runs else list(bounds[0])
+        return super().init(problem.with_bounds(*first), start)
+
+
+class UnrepeatableSolver(mm.SFLS):
+    calls = 0
+
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
+        UnrepeatableSolver.calls += 1
+        position = mm.Position.start(np.random.default_rng(UnrepeatableSolver.calls))
+        return super().init(problem, replace(start, position=position))
+
+
+class WritesData(mm.SFLS):
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
+
+    def step(self, state: Any) -> Any:
+        state.problem.data.arrays["points"][0] += 1e-9
+        return super().step(state)
+
+
+class TornTrace(mm.SFLS):
+    """Its trace has no column that tells runs apart."""
+
+    def __init__(self) -> None:
+        super().__init__(oracle=mm.SMD(steps=30, batch_size=10), levels=2)
+
+    def outcome(self, state: Any) -> mm.Outcome:
+        found = super().outcome(state)
+        rows = [{key: value for key, value in row.items() if key != "run"} for row in found.trace]
+        return replace(found, trace=tuple(rows))
+
+
+class Worse(Lying):
+    """Returns a feasible point that is worse than the start."""
+
+    def change(self, found: mm.Outcome) -> mm.Outcome:
+        return replace(found, x=0.0 * found.x - 1.2)
+
+
+class Favourites(mm.Finite):
+    """Draws the first half of the rows only."""
+
+    def draw(self, position: mm.Position, steps: int, batch_size: int) -> tuple[Iterator[Any], mm.Position]:
+        rng = position.rng()
+        indices = rng.integers(int(self.size or 0) // 2, size=(steps, batch_size))
+        return self._gather(indices), mm.Position(rng.bit_generator.state, position.samples + steps * batch_size)
+
+
+class SplitMatters(mm.Finite):
+    """The samples depend on how steps are split among calls."""
+
+    def draw(self, position: mm.Position, steps: int, batch_size: int) -> tuple[Iterator[Any], mm.Position]:
+        rng = position.rng()
+        rng.random(steps)
+        indices = rng.integers(int(self.size or 0), size=(steps, batch_size))
+        return self._gather(indices), mm.Position(rng.bit_generator.state, position.samples + steps * batch_size)
+
+
+class WrongShares(mm.Finite):
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Any]]:
+        found = list(super().chunks(rows))
+        yield from ((1.0 if len(found) == 1 else share * 0.9, batch) for share, batch in found)
+
+
+class _Reversed(mm.ConstraintFamily):
+    """Gives the functions' values in the wrong order."""
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        slopes = [c.evaluate(x, batch) for c in reversed(self.constraints)]
+        F = np.stack([part.F for part in slopes], axis=-1)
+        return mm.Evaluation(F, x[..., :0], lambda y, a: sum(s.pullback(y[..., i], a) for i, s in enumerate(slopes)))
+
+
+class Misordered(Linear):
+    @classmethod
+    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+        return _Reversed(constraints)
+
+
+class OptimisticForm(HalfSquare):
+    """The cvxpy form is a tenth too small: its optimum is not the functions'."""
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        return 0.9 * super().cvxpy_value(cp, x, data)
