@@ -16,6 +16,8 @@ from minmaxcon.core import (
     Evaluation,
     LevelProblem,
     MinMaxProblem,
+    ModulusEstimate,
+    ModulusWitness,
     Observation,
     Oracle,
     Outcome,
@@ -29,6 +31,7 @@ from minmaxcon.core import (
     Status,
     StochasticMinMaxConstraint,
     TrueMeasure,
+    estimate_modulus,
 )
 from minmaxcon.data import Finite, Preparation, Stream
 from minmaxcon.errors import (
@@ -38,6 +41,7 @@ from minmaxcon.errors import (
     MissingDependency,
     UnknownName,
     Unsupported,
+    WeakConvexityWarning,
 )
 from minmaxcon.geometry import (
     Ball,
@@ -64,17 +68,21 @@ from minmaxcon.solvers import (
     ConEx,
     ExtraGradient,
     InverseSqrt,
+    KKTResidual,
     MirrorProx,
     PrimalDual,
     Progress,
+    Stationarity,
     StepRule,
     SuccessiveApproximation,
     SwitchingSubgradient,
     Theory,
     VarianceReduced,
     iterate,
+    kkt_residual,
     progress_bar,
     solve,
+    stationarity,
 )
 
 __all__ = [
@@ -101,6 +109,7 @@ __all__ = [
     "InnerBlock",
     "InvalidInput",
     "InverseSqrt",
+    "KKTResidual",
     "LevelProblem",
     "Linear",
     "MinMaxConError",
@@ -108,6 +117,8 @@ __all__ = [
     "MirrorProx",
     "MissingDependency",
     "Model",
+    "ModulusEstimate",
+    "ModulusWitness",
     "Observation",
     "Oracle",
     "Outcome",
@@ -126,6 +137,7 @@ __all__ = [
     "Solver",
     "Source",
     "Start",
+    "Stationarity",
     "Status",
     "StepRule",
     "StochasticMinMaxConstraint",
@@ -139,9 +151,12 @@ __all__ = [
     "UnknownName",
     "Unsupported",
     "VarianceReduced",
+    "WeakConvexityWarning",
     "entropy_weight_bound",
+    "estimate_modulus",
     "interval",
     "iterate",
+    "kkt_residual",
     "load_problem",
     "mlp",
     "plugin",
@@ -149,6 +164,7 @@ __all__ = [
     "product",
     "progress_bar",
     "solve",
+    "stationarity",
 ]
 
 __version__ = "0.1.0"

@@ -2,6 +2,7 @@
 
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint
 from minmaxcon.core.level import LevelProblem, Proximal
+from minmaxcon.core.modulus import ModulusEstimate, ModulusWitness, estimate_modulus
 from minmaxcon.core.oracle import Estimate, Oracle, Start
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.refreshed import Observation, RefreshedProblem, TrueMeasure
@@ -17,6 +18,8 @@ __all__ = [
     "Evaluation",
     "LevelProblem",
     "MinMaxProblem",
+    "ModulusEstimate",
+    "ModulusWitness",
     "Observation",
     "Oracle",
     "Outcome",
@@ -30,4 +33,5 @@ __all__ = [
     "Status",
     "StochasticMinMaxConstraint",
     "TrueMeasure",
+    "estimate_modulus",
 ]

@@ -3,7 +3,7 @@
 They are slow and need the extra ``reference``; solvers never call them. This package alone imports cvxpy, on first use.
 """
 
-from minmaxcon.reference.exact import ExactSolution, level_value, solve_exact
+from minmaxcon.reference.exact import ExactSolution, level_value, proximal_point, solve_exact
 from minmaxcon.reference.prox import (
     dual_prox_objective,
     prox_objective,
@@ -20,6 +20,7 @@ __all__ = [
     "dual_prox_objective",
     "level_value",
     "prox_objective",
+    "proximal_point",
     "reference_dual_prox",
     "reference_linear_minimum",
     "reference_prox",

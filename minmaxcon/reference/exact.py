@@ -11,7 +11,7 @@ import numpy as np
 from minmaxcon.core import MinMaxProblem, Status
 from minmaxcon.reference.solver import feasible_point, load_cvxpy, minimize
 
-__all__ = ["ExactSolution", "level_value", "solve_exact"]
+__all__ = ["ExactSolution", "level_value", "proximal_point", "solve_exact"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +78,40 @@ def solve_exact(problem: MinMaxProblem) -> ExactSolution:
     x, objective, constraints, multipliers, status = zip(*found, strict=True)
     stacked = [np.array(column) for column in (x, objective, constraints, multipliers)]
     return ExactSolution(stacked[0], stacked[1], stacked[2], stacked[3], status, seconds)
+
+
+def proximal_point(problem: MinMaxProblem, x: Any, weight: float) -> ExactSolution:
+    r"""Find the proximal point of x by a conic solver.
+
+    .. math::
+        \hat x = \arg\min_{u\in X} f_0(u) + \hat\rho V(u, x) \quad\text{s.t.}\quad f_i(u) + \hat\rho V(u, x) \le b_i
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        As for :func:`solve_exact`; a proximal term of its own is replaced.
+    x : array_like (d,) or (R, d)
+        The centre, or one for each run.
+    weight : float
+        :math:`\hat\rho`.
+
+    Returns
+    -------
+    ExactSolution
+        :math:`\hat x` as its ``x``, with its multipliers.
+
+    Raises
+    ------
+    InvalidInput
+        If the weight is not positive.
+    MissingDependency
+        If cvxpy is not installed.
+    Unsupported
+        If a constraint has no cvxpy form.
+    ReferenceFailed
+        If the conic solver fails.
+    """
+    return solve_exact(problem.with_proximal(np.asarray(x, dtype=np.float64), weight))
 
 
 def level_value(problem: MinMaxProblem, r: Any) -> Any:

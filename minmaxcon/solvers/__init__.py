@@ -3,6 +3,7 @@
 from minmaxcon.solvers.conex import ConEx
 from minmaxcon.solvers.extragradient import ExtraGradient
 from minmaxcon.solvers.iqrc import IQRC
+from minmaxcon.solvers.kkt import KKTResidual, Stationarity, kkt_residual, stationarity
 from minmaxcon.solvers.loop import Progress, iterate, progress_bar, solve
 from minmaxcon.solvers.mirror_prox import MirrorProx
 from minmaxcon.solvers.named import named_solver, solver_names
@@ -22,17 +23,21 @@ __all__ = [
     "ConEx",
     "ExtraGradient",
     "InverseSqrt",
+    "KKTResidual",
     "MirrorProx",
     "PrimalDual",
     "Progress",
+    "Stationarity",
     "StepRule",
     "SuccessiveApproximation",
     "SwitchingSubgradient",
     "Theory",
     "VarianceReduced",
     "iterate",
+    "kkt_residual",
     "named_solver",
     "progress_bar",
     "solve",
     "solver_names",
+    "stationarity",
 ]

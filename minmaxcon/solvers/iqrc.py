@@ -19,6 +19,7 @@ from minmaxcon.solvers.runs import put_rows, take_start
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.smd import SMD
 from minmaxcon.solvers.state import first_fields
+from minmaxcon.solvers.weak_convexity import proximal_inaccuracy, warn_of_weight
 
 __all__ = ["IQRC", "IQRCState"]
 
@@ -62,7 +63,8 @@ class IQRC(Solver):
         Solves the proximal problems; SFLS by default, with ``least_span=0``, as distances need the gap itself.
     weight : float
         :math:`\hat\rho`. The theory needs it above the weak convexity modulus :math:`\rho`; the paper's experiments
-        use 1e-5, which is not (a sigmoid network has :math:`\rho \ge 1`). The default is 1.
+        use 1e-5, which is not (a sigmoid network has :math:`\rho \ge 1`). The default is 1. Where the weight is not
+        above a declared modulus, or above what points near the start prove, a :class:`WeakConvexityWarning` says so.
     iterations : int
         Outer steps S.
     tolerance : float
@@ -117,6 +119,11 @@ class IQRC(Solver):
     def init(self, problem: MinMaxProblem, start: Start) -> IQRCState:
         """See :meth:`Solver.init`; refuses a start whose exact values are not finite.
 
+        Warns
+        -----
+        WeakConvexityWarning
+            If the weight is not above a modulus that is declared, or that points near the start prove.
+
         Raises
         ------
         Unsupported
@@ -126,6 +133,7 @@ class IQRC(Solver):
             raise Unsupported("IQRC puts a proximal term of its own in the place of the problem's: use its oracle.")
         begun = first_fields(problem, start)
         x, objective, constraints = begun["x"], begun["objective"], begun["constraints"]
+        warn_of_weight(problem, x, self.weight)
         runs = len(objective)
         convex = all(float(constraint.weak_convexity) <= 0 for constraint in problem.constraints)
         searchable = convex and problem.data.size is not None
@@ -199,16 +207,10 @@ class IQRC(Solver):
         )
 
     def _inaccuracy(self, problem: MinMaxProblem, found: Outcome) -> Any:
-        r"""Bound the distance of the oracle's points from the proximal points :math:`\hat x`.
-
-        The proximal problem is strongly convex with modulus :math:`\hat\rho - \rho`, so its optimality gap bounds
-        :math:`\frac{\hat\rho - \rho}2|x - \hat x|^2` at a feasible point; without a gap there is no bound.
-        """
+        r"""Bound the distance of the oracle's points from the proximal points :math:`\hat x`."""
         modulus = self.weight - max(float(c.weak_convexity) for c in problem.family.constraints)
-        gap = np.asarray(found.objective - found.lower, dtype=float)
-        proved = found.exact and modulus > 0
-        known = np.isfinite(gap) & (found.constraints.max(axis=1) <= 0) & proved
-        return np.where(known, np.sqrt(2.0 * np.maximum(np.where(known, gap, 0.0), 0.0) / max(modulus, 1e-300)), np.inf)
+        lower = found.lower if found.exact else np.full_like(found.objective, -np.inf)
+        return proximal_inaccuracy(modulus, found.objective, lower, found.constraints)
 
     def _end(self, state: IQRCState) -> IQRCState:
         runs, found = state.active, self.oracle.outcome(state.inner)

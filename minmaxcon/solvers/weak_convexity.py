@@ -1,8 +1,9 @@
-"""The rule that a proximal weight must exceed the weak convexity modulus, and the warning where it does not."""
+"""What follows from a proximal weight above the weak convexity modulus, and the warning where it is not above."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from minmaxcon.core import MinMaxProblem
 from minmaxcon.core.modulus import modulus_near
 from minmaxcon.errors import WeakConvexityWarning
 
-__all__ = ["warn_of_weight"]
+__all__ = ["proximal_inaccuracy", "warn_of_weight"]
 
 
 def warn_of_weight(problem: MinMaxProblem, x: Array, weight: float) -> None:
@@ -39,8 +40,34 @@ def warn_of_weight(problem: MinMaxProblem, x: Array, weight: float) -> None:
         how = "what two points near the start prove of the modulus of"
     if modulus > 0 and weight <= modulus:
         warnings.warn(
-            f"weight={weight:g} is not above {modulus:.4g}, {how} {name!r}: proximal problems need not be convex, and "
-            f"nothing is proved of their solutions. Use a weight above {modulus:.4g}; estimate_modulus() looks further.",
+            f"weight={weight:g} is not above {modulus:.4g}, {how} {name!r}: proximal problems need not be convex, "
+            f"and nothing is proved of their solutions. Use weight=w with w above {modulus:.4g}; "
+            "estimate_modulus() looks further.",
             WeakConvexityWarning,
             stacklevel=3,
         )
+
+
+def proximal_inaccuracy(modulus: float, objective: Any, lower: Any, constraints: Any) -> Any:
+    r"""Bound the distance of points from the solutions of proximal problems, by their optimality gaps.
+
+    A proximal problem is strongly convex with modulus :math:`\hat\rho - \rho`, so its gap bounds
+    :math:`\frac{\hat\rho - \rho}2|x - \hat x|^2` at a feasible point; without a gap there is no bound.
+
+    Parameters
+    ----------
+    modulus : float
+        :math:`\hat\rho - \rho`; nothing is proved where it is not positive.
+    objective, lower : ndarray (R,)
+        Exact values of the proximal objective at the points, and lower bounds on its minimum.
+    constraints : ndarray (R, m)
+        Exact :math:`f_i + d_x - b_i`.
+
+    Returns
+    -------
+    ndarray (R,)
+        The bounds, infinite where nothing is proved.
+    """
+    gap = np.asarray(objective - lower, dtype=float)
+    known = np.isfinite(gap) & (constraints.max(axis=1) <= 0) & (modulus > 0)
+    return np.where(known, np.sqrt(2.0 * np.maximum(np.where(known, gap, 0.0), 0.0) / max(modulus, 1e-300)), np.inf)

@@ -8,23 +8,21 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.core import MinMaxProblem, Position, Solver, Start
+from minmaxcon.core import MinMaxProblem, Solver
 from minmaxcon.core.linearisation import exact_gradients
 from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.checks import number
 from minmaxcon.solvers.loop import solve
 from minmaxcon.solvers.mirror_prox import MirrorProx
+from minmaxcon.solvers.newton_levels import Bracket, close_gap
 from minmaxcon.solvers.sfls import SFLS
-from minmaxcon.solvers.weak_convexity import warn_of_weight
+from minmaxcon.solvers.weak_convexity import proximal_inaccuracy, warn_of_weight
 
-__all__ = ["KKTResidual", "Stationarity", "kkt_residual", "proximal_inaccuracy", "stationarity"]
+__all__ = ["KKTResidual", "Stationarity", "kkt_residual", "stationarity"]
 
 _MOVE = 1e-6
 """Length of the projected step that finds the normal cone, relative to the point."""
-
-_GAP = 1e-9
-"""Gap, relative to the objective, that the query for the multipliers asks for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,31 +86,6 @@ class Stationarity:
     reason: Any
 
 
-def proximal_inaccuracy(modulus: float, objective: Any, lower: Any, constraints: Any) -> Any:
-    r"""Bound the distance of points from the solutions of proximal problems, by their optimality gaps.
-
-    A proximal problem is strongly convex with modulus :math:`\hat\rho - \rho`, so its gap bounds
-    :math:`\frac{\hat\rho - \rho}2|x - \hat x|^2` at a feasible point; without a gap there is no bound.
-
-    Parameters
-    ----------
-    modulus : float
-        :math:`\hat\rho - \rho`; nothing is proved where it is not positive.
-    objective, lower : ndarray (R,)
-        Exact values of the proximal objective at the points, and lower bounds on its minimum.
-    constraints : ndarray (R, m)
-        Exact :math:`f_i + d_x - b_i`.
-
-    Returns
-    -------
-    ndarray (R,)
-        The bounds, infinite where nothing is proved.
-    """
-    gap = np.asarray(objective - lower, dtype=float)
-    known = np.isfinite(gap) & (constraints.max(axis=1) <= 0) & (modulus > 0)
-    return np.where(known, np.sqrt(2.0 * np.maximum(np.where(known, gap, 0.0), 0.0) / max(modulus, 1e-300)), np.inf)
-
-
 def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidual:
     r"""Measure by how much x fails the first-order conditions with given multipliers, exactly on finite data.
 
@@ -148,7 +121,9 @@ def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidua
     points, single = _checked(problem, x)
     weights = np.atleast_2d(numbers("multipliers", multipliers))
     if weights.shape != (len(points), len(problem.constraints)) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InvalidInput("multipliers", multipliers, "give a finite number of at least 0 for each constraint and run.")
+        raise InvalidInput(
+            "multipliers", multipliers, "give a finite number of at least 0 for each constraint and run."
+        )
     at = namespace(problem.data.like).asarray(points, problem.data.like)
     values, gradients = exact_gradients(problem.family, at, problem.data)
     if problem.proximal is not None:
@@ -182,8 +157,8 @@ def stationarity(
     weight : float
         :math:`\hat\rho`, above the weak convexity modulus :math:`\rho`: see :func:`minmaxcon.estimate_modulus`.
     solver : Solver, optional
-        Solves the proximal problem: by default the level-set method with exact passes over the data, to a gap of
-        about 1e-8. On large data name a cheaper one, such as ``SFLS()``; the bound grows with the root of its gap.
+        Finds a first feasible point of the proximal problem, from which Newton's method on its level function goes on
+        with exact passes over the data; by default the level-set method, with such passes too.
     seed : int
         Seed of its draws; the default solver makes none.
 
@@ -216,26 +191,26 @@ def stationarity(
     at = namespace(problem.data.like).asarray(points, problem.data.like)
     warn_of_weight(problem, at, weight)
     if solver is None:
-        solver = SFLS(oracle=MirrorProx(), tolerance=1e-6)
+        solver = SFLS(oracle=MirrorProx(), tolerance=0.01, levels=10)
     proximal = problem.with_proximal(points, weight)
-    found = solve(proximal, solver, seed=seed, x0=points)
-    near, objective = np.atleast_2d(found.x), np.atleast_1d(found.objective)
-    several = proximal.runs is not None
-    lower = np.array([c.lower for c in found.certificate]) if several else np.array([found.certificate.lower])
+    begun = solve(proximal, solver, seed=seed, x0=points)
+    lower = np.array([certificate.lower for certificate in begun.certificate])
+    nothing = np.full_like(begun.constraints, np.nan)
+    first = namespace(at).asarray(begun.x, at)
+    found = close_gap(proximal, Bracket(first, begun.objective, begun.constraints, lower, nothing))
+    near = np.asarray(to_numpy(found.x), dtype=np.float64)
     distance = primal.norm(near - points)
     modulus = weight - max(float(function.weak_convexity) for function in problem.family.constraints)
-    bound = distance + proximal_inaccuracy(modulus, objective, lower, np.atleast_2d(found.constraints))
-    multipliers = _multipliers(proximal, near, objective)
+    bound = distance + proximal_inaccuracy(modulus, found.objective, found.lower, found.constraints)
     pick: Any = (lambda value: value[0]) if single else (lambda value: value)
-    one: Any = (lambda value: value[0]) if single and several else (lambda value: value)
     return Stationarity(
         point=pick(near),
         distance=pick(distance),
         bound=pick(bound),
-        multipliers=pick(multipliers),
-        kkt=kkt_residual(problem, pick(near), pick(multipliers)),
-        status=one(found.status),
-        reason=one(found.reason),
+        multipliers=pick(found.multipliers),
+        kkt=kkt_residual(problem, pick(near), pick(found.multipliers)),
+        status=pick(begun.status),
+        reason=pick(begun.reason),
     )
 
 
@@ -268,13 +243,3 @@ def _distance_from_normals(primal: Any, x: Any, gradient: Any) -> Any:
     step = _MOVE * (1.0 + np.linalg.norm(x, axis=1, keepdims=True)) / np.maximum(size, 1e-300)
     moved = primal.project(x - step * gradient)
     return np.linalg.norm(x - moved, axis=1) / step[:, 0]
-
-
-def _multipliers(proximal: MinMaxProblem, x: Any, objective: Any) -> Any:
-    """Return the multipliers (R, m): weights of the constraints by that of the objective, at the level of x."""
-    like = proximal.data.like
-    start = Start(namespace(like).asarray(x, like), None, Position.start(np.random.default_rng(0)))
-    oracle = MirrorProx(relative_accuracy=0.0)
-    accuracy = _GAP * (1.0 + float(np.abs(objective).max()))
-    weights = np.asarray(to_numpy(oracle.query(proximal.at_level(objective), start, accuracy=accuracy).weights))
-    return np.asarray(weights[:, 1:] / np.maximum(weights[:, :1], 1e-300), dtype=np.float64)
