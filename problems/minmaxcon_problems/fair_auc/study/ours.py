@@ -30,8 +30,11 @@ KAPPAS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
 """Bounds of the quadratic surrogate."""
 
 _MARGIN = 2e-4
-_STEPS = {"linear": 200, "network": 40}
-_QUICK_STEPS = {"linear": 66, "network": 8}
+_REFRESH = 8
+"""Steps between two matrices of a network's curvature, which take most of the time where there are many features."""
+
+_STEPS = {"linear": 200, "network": 40, "eager": 25}
+_QUICK_STEPS = {"linear": 66, "network": 8, "eager": 6}
 
 _EAGER = 3.0
 """Damping of a network's second path, a tenth of the default: it gains more AUC, where it does not learn by heart.
@@ -47,13 +50,13 @@ class TargetTrack:
 
     Attributes
     ----------
-    track : Track
-        Every accepted point, for selection on validation data.
+    tracks : tuple of Track
+        Every accepted point, for selection on validation data; of a network on two paths.
     solution : Solution
-        Its runs are those of :data:`GOALS`, then of the goals beyond.
+        That of the first path; its runs are those of :data:`GOALS`, then of the goals beyond.
     """
 
-    track: Track
+    tracks: tuple[Track, ...]
     solution: mm.Solution
 
 
@@ -81,14 +84,9 @@ def track_targets(
     quick : bool
         A third of the outer steps, for a network a fifth.
     """
-    linear = isinstance(model, mm.Linear)
-    solver = mm.SuccessiveApproximation(
-        iterations=(_QUICK_STEPS if quick else _STEPS)["linear" if linear else "network"],
-        tolerance=named_objective(objective).tolerance,
-        margin=_MARGIN,
-    )
+    steps = _QUICK_STEPS if quick else _STEPS
 
-    def path(damping: float | None, trained: bool) -> tuple[Any, mm.Solution]:
+    def path(kind: str, goals: Any, damping: float | None, trained: bool) -> tuple[Track, mm.Solution]:
         """Solve without a target, then for all of them, from there or from a model that has hardly been trained."""
         problem = build_target_problem(
             dataset.train,
@@ -100,34 +98,31 @@ def track_targets(
             seed=seed,
             damping=damping,
         )
-        goals = np.array((*GOALS, *BEYOND))
-        first: list[Any] = []
-        free = mm.solve(problem, solver, seed=seed, callbacks=[_keeper(first, model)])
-        points: list[Any] = []
-        solution = mm.solve(
-            signed_bounds(problem, free.x, goals),
-            solver,
-            seed=seed,
-            x0=free.x if trained else None,
-            callbacks=[_keeper(points, model)],
+        solver = mm.SuccessiveApproximation(
+            iterations=steps[kind],
+            tolerance=named_objective(objective).tolerance,
+            margin=_MARGIN,
+            refresh=1 if kind == "linear" else _REFRESH,
         )
-        before = [np.broadcast_to(point, points[0].shape) for point in first[-1:]]
-        kept = np.stack([*before, *points[:: max(1, len(points) // 50)], points[-1]])
-        return kept, solution
+        free = mm.solve(problem, solver, seed=seed)
+        points: list[Any] = []
 
-    if linear:
-        points, solution = path(None, True)
-    else:
-        (points, solution), (others, _) = path(None, False), path(_EAGER, True)
-        points = np.concatenate([points, others])
-    return TargetTrack(Track(model, points, np.array((*GOALS, *BEYOND)), np.arange(len(points))), solution)
+        def keep(progress: mm.Progress) -> None:
+            points.append(np.asarray(to_numpy(progress.state.x), dtype=np.float32)[:, : model.dimension])
 
+        sided = signed_bounds(problem, free.x, goals)
+        solution = mm.solve(sided, solver, seed=seed, x0=free.x if trained else None, callbacks=[keep])
+        unbound = np.broadcast_to(np.asarray(free.x, dtype=np.float32)[: model.dimension], points[0].shape)
+        kept = np.stack([unbound, *points[:: max(1, len(points) // 50)], points[-1]])
+        return Track(model, kept, goals, np.arange(len(kept))), solution
 
-def _keeper(points: list[Any], model: mm.Model) -> Any:
-    def keep(progress: mm.Progress) -> None:
-        points.append(np.asarray(to_numpy(progress.state.x), dtype=np.float32)[:, : model.dimension])
-
-    return keep
+    goals = np.array((*GOALS, *BEYOND))
+    if isinstance(model, mm.Linear):
+        track, solution = path("linear", goals, None, True)
+        return TargetTrack((track,), solution)
+    first, solution = path("network", goals, None, False)
+    second, _ = path("eager", np.array(GOALS), _EAGER, True)
+    return TargetTrack((first, second), solution)
 
 
 def track_level_sets(

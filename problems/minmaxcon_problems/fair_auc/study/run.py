@@ -87,7 +87,7 @@ def run_configuration(
     if method == "max_gap":
         found = track_targets(parts, measure, model=scorer, seed=seed, quick=quick)
         points += _targets(found, parts, measure, scorer)
-        tracks = [found.track]
+        tracks = [*found.tracks]
     elif method == "level_set":
         tracks = [track_level_sets(parts, measure, model=scorer, seed=seed, quick=quick)]
     else:
