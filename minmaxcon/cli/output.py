@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import minmaxcon as mm
 
@@ -43,10 +43,26 @@ class Output:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Keep whatever other code prints off standard output, and its warnings silent if quiet."""
+        """Keep whatever other code prints off standard output, and its warnings silent if quiet; ours become notes."""
+        shown = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, mm.WeakConvexityWarning):
+                self.note(f"note: {message}")
+            else:
+                shown(message, category, filename, lineno, file, line)
+
         with redirect_stdout(sys.stderr), warnings.catch_warnings():
             if self.quiet:
                 warnings.simplefilter("ignore")
+            warnings.showwarning = show
             yield
 
     def progress(self) -> list[Callable[[mm.Progress], Any]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.core.constraint import ConstraintFamily
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation
 from minmaxcon.core.level import expectations
 from minmaxcon.core.source import Source
 from minmaxcon.geometry import DistanceGenerator, PerspectiveGenerator
@@ -46,10 +46,27 @@ class Pairs:
 
 
 class CurvatureSearch:
-    """Quotients and Hessian-vector products of all functions of a problem, at ndarrays in float64."""
+    """Quotients and Hessian-vector products of all functions of a problem, at ndarrays in float64.
 
-    def __init__(self, family: ConstraintFamily, primal: DistanceGenerator, data: Source, rng: Any) -> None:
-        self.family, self.primal, self.data, self.rng = family, primal, data, rng
+    Parameters
+    ----------
+    family : ConstraintFamily
+        The functions.
+    primal : DistanceGenerator
+        The set X.
+    data : Source
+        Finite data.
+    rng : Generator
+        For all draws.
+    runs : int, optional
+        Functions that differ from run to run take so many points at once: then one point after the other is handed to
+        all runs, and the first run is looked at. By default all points are evaluated together, as so many runs.
+    """
+
+    def __init__(
+        self, family: ConstraintFamily, primal: DistanceGenerator, data: Source, rng: Any, runs: int | None = None
+    ) -> None:
+        self.family, self.primal, self.data, self.rng, self.runs = family, primal, data, rng, runs
         self.dual = PerspectiveGenerator([function.dual for function in family.constraints])
         self.bytes = int(data.like.dtype.itemsize)
         self.reach = float(np.sqrt(2.0 * primal.squared_diameter))
@@ -64,10 +81,18 @@ class CurvatureSearch:
     def gradients(self, x: Any, function: Any, alpha: Any) -> Any:
         """Return the gradient (n, d) of one function at each point."""
         xp, like = namespace(self.data.like), self.data.like
-        found = expectations(self.family, xp.asarray(np.ascontiguousarray(x), like), self.data)
-        weights = xp.asarray(np.eye(self.dual.levels)[function], like)
-        scaled = self.dual.spread(weights) * xp.asarray(alpha, like)
-        return np.asarray(to_numpy(found.pullback(weights, scaled)), dtype=np.float64)
+        parts = []
+        for rows, found in self.evaluated(x):
+            weights = xp.asarray(np.eye(self.dual.levels)[function[rows]], like)
+            scaled = self.dual.spread(weights) * xp.asarray(alpha[rows], like)
+            parts.append(np.asarray(to_numpy(found.pullback(weights, scaled)), dtype=np.float64))
+        return np.concatenate(parts) if self.runs is None else np.stack([part[0] for part in parts])
+
+    def evaluated(self, x: Any) -> Iterator[tuple[Any, Evaluation]]:
+        """Evaluate the functions: at all points, or at one after the other, repeated for each run."""
+        xp, like, every = namespace(self.data.like), self.data.like, np.arange(len(x))
+        for rows in [every] if self.runs is None else np.repeat(every[:, None], self.runs, axis=1):
+            yield rows, expectations(self.family, xp.asarray(x[rows], like), self.data)
 
     def chords(self, centers: Any, pairs: int, near: float) -> tuple[Any, Any]:
         """Draw pairs of all lengths in the relative interior of X; where there are centers, near them."""
@@ -85,8 +110,10 @@ class CurvatureSearch:
         if self.dual.inner_dimension == 0:
             return np.zeros((len(x), 0))
         xp, like = namespace(self.data.like), self.data.like
-        points = xp.asarray(np.concatenate([x, 0.5 * (x + y), y]), like)
-        first, middle, last = np.split(np.asarray(to_numpy(expectations(self.family, points, self.data).G)), 3)
+        points = np.concatenate([x, 0.5 * (x + y), y])
+        parts = [np.asarray(to_numpy(found.G)) for _, found in self.evaluated(points)]
+        moments = parts[0] if self.runs is None else np.stack([part[0] for part in parts])
+        first, middle, last = np.split(moments, 3)
         bend = np.nan_to_num(2.0 * middle - first - last)
         bend = bend / np.maximum(np.abs(bend).max(axis=1, keepdims=True), 1e-300)
         # So long a linear term that the penalty counts for nothing: the maximiser is a corner of the set.

@@ -100,15 +100,21 @@ class ModulusEstimate:
 
 
 def estimate_modulus(
-    problem: MinMaxProblem, *, around: Any = None, pairs: int = 32, rounds: int = 3, seed: int = 0, rows: int = 4096
+    problem: MinMaxProblem,
+    *,
+    around: Any = None,
+    pairs: int = 32,
+    rounds: int = 3,
+    seed: int = 0,
+    rows: int = 4096,
+    together: bool = True,
 ) -> ModulusEstimate:
     r"""Search for the least :math:`\rho` with which every function is weakly convex, from below.
 
     :math:`\phi_i(x) + \rho V(x, \tilde x)` must be convex for every function i and all inner variables :math:`\alpha`
     in their set, :math:`\phi_i = E F_i + \langle\alpha, E\,G_i\rangle`. Random pairs of points give quotients of
     differences of gradients, with the :math:`\alpha` that is worst along the chord; the worst pairs are then refined by
-    Lanczos' method on finite-difference Hessian-vector products and moved about. All functions and pairs are evaluated
-    together, as so many runs.
+    Lanczos' method on finite-difference Hessian-vector products and moved about.
 
     Parameters
     ----------
@@ -124,6 +130,9 @@ def estimate_modulus(
         Seed of the draws.
     rows : int
         Samples of the block that is read of a stream.
+    together : bool
+        Whether all points are evaluated together, as so many runs. False for functions that are made for one run, such
+        as surrogates of an observation.
 
     Returns
     -------
@@ -151,11 +160,10 @@ def estimate_modulus(
     (0.0, ())
     """
     for name, count, least in (("pairs", pairs, 1), ("rounds", rounds, 0), ("seed", seed, 0), ("rows", rows, 1)):
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
-            raise InvalidInput(name, count, f"must be a whole number of at least {least}.")
+        _check_count(name, count, least)
     rng = np.random.default_rng(seed)
     data = _finite(problem, rng, rows)
-    search = CurvatureSearch(problem.family, problem.primal, data, rng)
+    search = CurvatureSearch(problem.family, problem.primal, data, rng, None if together else problem.runs or 1)
     x, y = search.chords(None if around is None else _points(problem.primal, around), pairs, _NEAR)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # such pairs are no witnesses
         best = search.first(x, y)
@@ -165,7 +173,7 @@ def estimate_modulus(
 
 
 def modulus_near(problem: MinMaxProblem, x: Array) -> ModulusEstimate:
-    """Look at a single pair near each point, refined once: about ten gradients of each function, over finite data.
+    """Look at a single pair near the first point, refined once: about ten gradients of each function, over finite data.
 
     Parameters
     ----------
@@ -180,7 +188,8 @@ def modulus_near(problem: MinMaxProblem, x: Array) -> ModulusEstimate:
         As :func:`estimate_modulus`, from far less.
     """
     points = np.asarray(to_numpy(x), dtype=np.float64)
-    search = CurvatureSearch(problem.family, problem.primal, problem.data, np.random.default_rng(0))
+    # Functions may have been made for these runs, and take so many points.
+    search = CurvatureSearch(problem.family, problem.primal, problem.data, np.random.default_rng(0), len(points))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         best = search.first(*search.chords(points, 1, _NEAR))
         best = search.refined(best, _NEAR, products=4, moves=0)
@@ -201,6 +210,11 @@ def _estimate(problem: MinMaxProblem, data: Source, pairs: Pairs) -> ModulusEsti
         exact=problem.data.size is not None,
         samples=int(data.size or 0),
     )
+
+
+def _check_count(name: str, count: Any, least: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
+        raise InvalidInput(name, count, f"must be a whole number of at least {least}.")
 
 
 def _finite(problem: MinMaxProblem, rng: np.random.Generator, rows: int) -> Source:

@@ -64,7 +64,7 @@ class IQRC(Solver):
     weight : float
         :math:`\hat\rho`. The theory needs it above the weak convexity modulus :math:`\rho`; the paper's experiments
         use 1e-5, which is not (a sigmoid network has :math:`\rho \ge 1`). The default is 1. Where the weight is not
-        above a declared modulus, or above what points near the start prove, a :class:`WeakConvexityWarning` says so.
+        above a declared modulus, or above what points near the start prove, a :class:`~minmaxcon.errors.WeakConvexityWarning` says so.
     iterations : int
         Outer steps S.
     tolerance : float

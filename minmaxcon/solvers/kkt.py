@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.core import MinMaxProblem, Solver
+from minmaxcon.core import MinMaxProblem, Solver, Status
 from minmaxcon.core.linearisation import exact_gradients
 from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput, Unsupported
@@ -72,9 +72,8 @@ class Stationarity:
         Of the problem without proximal term, at ``point``. With exact multipliers the gradient's part is at most
         :math:`\hat\rho(1 + \sum_i\lambda_i)|\hat x - x|`.
     status : Status or tuple of Status
-        How the solve of the proximal problem ended.
-    reason : str or tuple of str
-        Its evidence.
+        ``SOLVED`` where the bound is finite; else how the solve of the proximal problem ended. Where that problem is
+        infeasible, ``point`` violates its constraints least, and the rest says nothing.
     """
 
     point: Any
@@ -83,7 +82,6 @@ class Stationarity:
     multipliers: Any
     kkt: KKTResidual
     status: Any
-    reason: Any
 
 
 def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidual:
@@ -191,7 +189,7 @@ def stationarity(
     at = namespace(problem.data.like).asarray(points, problem.data.like)
     warn_of_weight(problem, at, weight)
     if solver is None:
-        solver = SFLS(oracle=MirrorProx(), tolerance=0.01, levels=10)
+        solver = SFLS(oracle=MirrorProx(steps=300), tolerance=0.01, levels=5)
     proximal = problem.with_proximal(points, weight)
     begun = solve(proximal, solver, seed=seed, x0=points)
     lower = np.array([certificate.lower for certificate in begun.certificate])
@@ -202,15 +200,16 @@ def stationarity(
     distance = primal.norm(near - points)
     modulus = weight - max(float(function.weak_convexity) for function in problem.family.constraints)
     bound = distance + proximal_inaccuracy(modulus, found.objective, found.lower, found.constraints)
+    status = tuple(Status.SOLVED if np.isfinite(far) else s for far, s in zip(bound, begun.status, strict=True))
     pick: Any = (lambda value: value[0]) if single else (lambda value: value)
+    size: Any = (lambda value: float(value[0])) if single else (lambda value: value)
     return Stationarity(
         point=pick(near),
-        distance=pick(distance),
-        bound=pick(bound),
+        distance=size(distance),
+        bound=size(bound),
         multipliers=pick(found.multipliers),
         kkt=kkt_residual(problem, pick(near), pick(found.multipliers)),
-        status=pick(begun.status),
-        reason=pick(begun.reason),
+        status=pick(status),
     )
 
 

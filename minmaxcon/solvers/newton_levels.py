@@ -41,10 +41,11 @@ class Bracket:
     @property
     def gap(self) -> Any:
         """Upper less lower bound (R,); infinite where one is missing."""
-        return np.where(self.constraints.max(axis=1) <= 0, self.objective, np.inf) - self.lower
+        known = (self.constraints.max(axis=1) <= 0) & np.isfinite(self.lower)
+        return np.where(known, self.objective, np.inf) - np.where(known, self.lower, 0.0)
 
 
-def close_gap(problem: MinMaxProblem, found: Bracket, gap: float = 1e-9, rounds: int = 12) -> Bracket:
+def close_gap(problem: MinMaxProblem, found: Bracket, gap: float = 1e-8, rounds: int = 12) -> Bracket:
     r"""Narrow brackets from below.
 
     :math:`H(r) \ge D(r)`, which is linear in r with slope :math:`-\bar y_0`, so its root :math:`r + D(r)/\bar y_0` is a
@@ -59,7 +60,7 @@ def close_gap(problem: MinMaxProblem, found: Bracket, gap: float = 1e-9, rounds:
     found : Bracket
         Where to begin.
     gap : float
-        What is asked for, relative to :math:`1 + |f_0|`.
+        What is asked for, relative to :math:`1 + |f_0|`; what can be reached is limited by the oracle.
     rounds : int
         Largest number of levels.
     """
@@ -73,11 +74,13 @@ def close_gap(problem: MinMaxProblem, found: Bracket, gap: float = 1e-9, rounds:
         weights = np.asarray(to_numpy(answer.weights), dtype=np.float64)
         first = np.maximum(weights[:, 0], 1e-300)
         bound = level + lower_bound(question, answer.weights, answer.scaled, answer.x) / first
-        better = (weights[:, 0] > 1e-8) & ((bound > found.lower) | ~np.isfinite(found.lower))
-        multipliers = np.where(better[:, None], weights[:, 1:] / first[:, None], found.multipliers)
+        better, before = (weights[:, 0] > 1e-8) & (bound > found.lower), found.gap
+        fresh = (better | np.isnan(found.multipliers).any(axis=1))[:, None]
+        multipliers = np.where(fresh, weights[:, 1:] / first[:, None], found.multipliers)
         found = replace(found, lower=np.where(better, bound, found.lower), multipliers=multipliers)
         found = _lowered(problem, found, anchor, slack, answer.x)
-        if (found.gap <= wanted).all() or not (better & np.isfinite(bound)).any():
+        # Newton's method squares the gap; where it does not even halve, the oracle has come to its end.
+        if ((found.gap <= wanted) | ~(found.gap < 0.5 * before)).all():
             break
         start = answer.next
     return found

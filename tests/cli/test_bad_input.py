@@ -82,7 +82,7 @@ def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tup
         (["--time-limit", "-1"], ("--time-limit=-1",)),
         (["--test-fraction", "x"], ("--test-fraction", '"x"')),
         (["--solver", "sfl"], ("--solver='sfl'", "did you mean 'sfls'?")),
-        (["--kapa", "1"], ("--kapa", "Did you mean --kappa?", "minmaxcon solve --help")),
+        (["--kapa", "1"], ("--kapa", "did you mean '--kappa'?")),
         (["--data"], ("--data requires an argument",)),
         (["extra"], ("unexpected argument 'extra'",)),
         (["--json=perhaps"], ("--json", '"perhaps"')),

@@ -340,7 +340,8 @@ def test_a_module_is_trained_like_any_model() -> None:
     problem = fair_auc(rows=labelled(1, n=60, d=4), engine="torch", model=model)
     np.testing.assert_array_equal(problem.start[: model.dimension], model.start(0))
     oracle = mm.SMD(steps=100, batch_size=20)
-    solution = mm.solve(problem, mm.IQRC(mm.SFLS(oracle, levels=2), iterations=2), seed=0)
+    with pytest.warns(mm.WeakConvexityWarning, match="weight=1 is not above"):
+        solution = mm.solve(problem, mm.IQRC(mm.SFLS(oracle, levels=2), iterations=2), seed=0)
     assert solution.feasible
     assert solution.objective < 0.5 - 1e-3
 

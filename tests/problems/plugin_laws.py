@@ -103,10 +103,10 @@ def evaluation_agrees(plugin: mm.ProblemPlugin, problem: mm.MinMaxProblem) -> tu
     return x, measured
 
 
-def solver_reaches(problem: mm.MinMaxProblem, best: Any, **oracle: int) -> mm.Solution:
+def solver_reaches(problem: mm.MinMaxProblem, best: Any, oracle: mm.Oracle | None = None) -> mm.Solution:
     """Every run ends feasible, within 2% of r_0 - f*, with a certificate that holds of the optimum ``best``."""
-    settings = {"steps": 400, "batch_size": 60} | oracle
-    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(**settings), tolerance=0.02), seed=0)
+    oracle = mm.SMD(steps=400, batch_size=60) if oracle is None else oracle
+    solution = mm.solve(problem, mm.SFLS(oracle=oracle, tolerance=0.02), seed=0)
     runs = [solution] if problem.runs is None else [solution[j] for j in range(problem.runs)]
     for run, optimum in zip(runs, np.ravel(best).tolist(), strict=True):
         levels = np.asarray(run.trace["r"])
@@ -118,12 +118,12 @@ def solver_reaches(problem: mm.MinMaxProblem, best: Any, **oracle: int) -> mm.So
     return solution
 
 
-def several_bounds_in_one_solve(problem: mm.MinMaxProblem, **oracle: int) -> None:
+def several_bounds_in_one_solve(problem: mm.MinMaxProblem, oracle: mm.Oracle | None = None) -> None:
     """Each bound of a vector is solved as if it were alone, and a looser one is no worse."""
     best = solve_exact(problem).objective
     assert problem.runs == len(best)
     assert len(set(np.round(best, 6))) == len(best)  # the bounds matter
-    solver_reaches(problem, best, **oracle)
+    solver_reaches(problem, best, oracle)
 
 
 def starts_strictly_feasible(problem: mm.MinMaxProblem) -> None:

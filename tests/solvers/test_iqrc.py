@@ -72,7 +72,8 @@ def test_weakly_convex_problems() -> None:
     proved = mm.solve(problem, iqrc(steps=200, levels=4, weight=1.2 * modulus, iterations=8), seed=0)
     assert np.isfinite(proved.trace["stationarity"]).all()
     assert proved.objective < 0.8 * start
-    paper = mm.solve(problem, iqrc(weight=1e-5, iterations=3), seed=0)
+    with pytest.warns(mm.WeakConvexityWarning, match="weight=1e-05"):
+        paper = mm.solve(problem, iqrc(weight=1e-5, iterations=3), seed=0)
     assert np.isinf(paper.trace["stationarity"]).all()
     assert paper.status is not mm.Status.SOLVED
     assert paper.feasible
@@ -133,7 +134,7 @@ def certified(solution: mm.Solution, problem: mm.MinMaxProblem, tolerance: float
 def test_what_is_returned_as_solved_is_what_is_proved(output: Any) -> None:
     """The proof is about the centre of the last step: that point comes back, or nothing is claimed of another."""
     problem, solved = cases.problem("quadratic"), 0
-    for seed in range(4):
+    for seed in range(2):
         for tolerance in (0.3, 0.1):
             solver = iqrc(steps=300, levels=4, tolerance=tolerance, output=output)
             states = list(mm.iterate(problem, solver, seed=seed))
@@ -148,7 +149,7 @@ def test_what_is_returned_as_solved_is_what_is_proved(output: Any) -> None:
                 assert solution.status is mm.Status.BUDGET
                 assert "another iterate than the one drawn" in solution.reason
                 assert (solution.x != states[-1].x[0]).any()
-    assert solved == 8 or output == "random"
+    assert solved == 4 or output == "random"
 
 
 def test_a_proof_about_an_infeasible_centre_claims_nothing() -> None:

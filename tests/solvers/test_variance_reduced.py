@@ -187,13 +187,9 @@ def test_sfls_with_it_is_accurate(name: str) -> None:
     assert -1e-7 <= solution.objective - best <= 5e-4 * (first - best) + 1e-7
 
 
-FULL = [pytest.mark.rel, pytest.mark.slow]
-
-
 @pytest.mark.data
-@pytest.mark.parametrize(
-    "metric", ["inter_group", *(pytest.param(name, marks=FULL) for name in ("group", "intra_group"))]
-)
+@pytest.mark.rel
+@pytest.mark.parametrize("metric", ["group", "inter_group", "intra_group"])
 def test_a9a_to_half_a_thousandth(shared_data: Path, metric: str) -> None:
     """Relative optimality at most 0.05% against the quadratic program, no violation, within a minute of one thread."""
     problem = mm.load_problem("fair_auc", data="a9a", data_dir=shared_data, metric=metric, kappa=0.2)

@@ -94,7 +94,7 @@ class FrozenDistributions:
         Parameters
         ----------
         scores : ndarray (R, B)
-            :math:`h_w` of the batch.
+            :math:`h_w` of the batch; the tables of one point serve any number of runs.
         weights : ndarray (B, 2 P)
             :math:`1_G/\Pr(G)`, two columns a pair.
         signs : sequence of float (P,)
@@ -113,7 +113,7 @@ class FrozenDistributions:
         place = np.clip(place, 0.0, bins - 1.0)
         index = np.minimum(place.astype(np.intp), bins - 2)
         part = place - index
-        rows = np.arange(len(scores))[:, None]
+        rows = np.arange(len(scores))[:, None] if len(self.low) > 1 else np.zeros((len(scores), 1), dtype=np.intp)
         values = (1.0 - self.aucs) @ np.asarray(signs)
         slopes = np.zeros_like(scores)
         sides = [

@@ -47,11 +47,12 @@ def test_the_smooth_form_is_cautious_and_near() -> None:
 
 
 def test_the_solver_reaches_it() -> None:
-    laws.solver_reaches(problem(), solve_exact(problem()).objective)
+    """With full passes: batches are noisy here, a tenth of the rows being what the constraint is about."""
+    laws.solver_reaches(problem(), solve_exact(problem()).objective, mm.MirrorProx())
 
 
 def test_several_bounds() -> None:
-    laws.several_bounds_in_one_solve(plugin.load([4.0, 5.0], **SMALL))
+    laws.several_bounds_in_one_solve(plugin.load([4.0, 5.0], **SMALL), mm.MirrorProx())
 
 
 def test_gradients() -> None:

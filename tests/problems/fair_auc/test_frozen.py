@@ -248,3 +248,15 @@ def test_single_samples_are_unbiased() -> None:
     assert np.mean([value for value, _ in singles], axis=0) == pytest.approx(values, abs=1e-12)
     together = np.concatenate([slope for _, slope in singles], axis=1) / len(weights)
     assert together == pytest.approx(slopes, abs=1e-12)
+
+
+def test_the_tables_of_one_point_serve_any_number_of_runs() -> None:
+    """Solvers that probe several points at once, and checks of plug-ins, follow one proximal point."""
+    scores, masks = drawn()
+    frozen = freeze(scores[:1], shares(masks))
+    others = np.stack([scores[0], 0.5 * scores[0], scores[0] + 1.0, -scores[0]])
+    values, slopes = frozen.follow(others, shares(masks))
+    for r, one in enumerate(others):
+        alone = frozen.follow(one[None], shares(masks))
+        assert values[r] == pytest.approx(alone[0][0], abs=1e-14)
+        np.testing.assert_allclose(slopes[r], alone[1][0], rtol=0, atol=1e-14)
