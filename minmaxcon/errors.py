@@ -81,18 +81,20 @@ class UnknownName(InvalidInput):
         The name that was asked for.
     known : iterable of str
         The names that exist.
+    advice : str
+        What else may be wrong, a sentence.
     """
 
-    def __init__(self, argument: str, value: str, known: Iterable[str]) -> None:
-        self.known = tuple(known)
+    def __init__(self, argument: str, value: str, known: Iterable[str], advice: str = "") -> None:
+        self.known, self.advice = tuple(known), advice
         folded = {str(name).casefold(): name for name in self.known}
         near = difflib.get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
         hint = f"did you mean {folded[near[0]]!r}? " if near else ""
         listed = ", ".join(self.known) or "none"
-        super().__init__(argument, value, f"unknown name; {hint}Known: {listed}.")
+        super().__init__(argument, value, f"unknown name; {hint}Known: {listed}. {advice}".rstrip())
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[object, ...]]:
-        return type(self), (self.argument, _portable(self.value), self.known)
+        return type(self), (self.argument, _portable(self.value), self.known, self.advice)
 
 
 class DataError(MinMaxConError, ValueError):

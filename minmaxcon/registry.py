@@ -17,6 +17,8 @@ __all__ = ["ENTRY_POINT_GROUP", "Panel", "ProblemPlugin", "Study", "load_problem
 
 ENTRY_POINT_GROUP = "minmaxcon.problems"
 
+_INSTALL = "A package of your own must be installed first: pip install --editable FOLDER."
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Panel:
@@ -239,7 +241,7 @@ def plugin(name: str) -> ProblemPlugin:
     """
     known = _entry_points()
     if name not in known:
-        raise UnknownName("problem", name, known)
+        raise UnknownName("problem", name, known, _INSTALL)
     try:
         found = known[name].load()
         if isinstance(found, type) and issubclass(found, ProblemPlugin):

@@ -83,3 +83,9 @@ def test_the_nearest_name_is_suggested(value: Any, hint: str) -> None:
     assert hint in str(error)
     assert "Known: group, inter_group, A9a." in str(error)
     assert error.known == ("group", "inter_group", "A9a")
+
+
+def test_advice_follows_the_names_and_survives_a_process() -> None:
+    error = mm.UnknownName("problem", "mine", ["toy"], "Install it first.")
+    assert str(error).endswith("Known: toy. Install it first.")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

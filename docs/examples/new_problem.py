@@ -17,6 +17,11 @@ class LogisticLoss(mm.StochasticMinMaxConstraint):
         margins = batch["label"] * (x @ batch["features"].T)  # (..., B)
         return torch.nn.functional.softplus(-margins).mean(-1), None
 
+    def cvxpy_value(self, cp, x, data):  # x is a cvxpy variable (d,)
+        ((_, rows),) = data.chunks(data.size)  # all rows at once
+        signed = (rows["label"][:, None] * rows["features"]).numpy()
+        return cp.sum(cp.logistic(-signed @ x)) / data.size
+
 
 class MeanGap(mm.StochasticMinMaxConstraint):
     """f_1 = max over alpha in [-1, 1] of alpha E[score contrast]."""
@@ -31,6 +36,10 @@ class MeanGap(mm.StochasticMinMaxConstraint):
         scores = x @ batch["features"].T
         moment = (scores * batch["contrast"]).mean(-1, keepdim=True)  # (..., 1)
         return torch.zeros_like(moment[..., 0]), moment
+
+    def cvxpy_value(self, cp, x, data):  # f, not a and G: the maximum over alpha carried out
+        ((_, rows),) = data.chunks(data.size)
+        return cp.abs((rows["contrast"] @ rows["features"]).numpy() / data.size @ x)
 
 
 rng = np.random.default_rng(0)

@@ -38,7 +38,7 @@ def compare(
     *,
     solvers: Annotated[str | None, Parameter(help=_SOLVERS)] = None,
     seed: str = "0",
-    samples: Whole | None = None,
+    max_samples: Whole | None = None,
     time_limit: float | None = None,
     out: Path | None = None,
     overwrite: Flag = False,
@@ -60,10 +60,10 @@ def compare(
         Names separated by commas, with settings.
     seed
         Seed of the solves; with several, separated by commas, every solver runs with each.
-    samples
+    max_samples
         A solve ends when it has drawn this many samples.
     time_limit
-        A solve ends after this many seconds; 10 where no samples are given.
+        A solve ends after this many seconds; 10 where max_samples is not given.
     out
         Folder for comparison.json, comparison.csv and comparison.png. It must not exist.
     overwrite
@@ -80,8 +80,10 @@ def compare(
     from minmaxcon.experiments.results import to_json
 
     output = Output(json=json, quiet=quiet)
-    limit = TIME_LIMIT if time_limit is None and samples is None else time_limit
-    budget = {"seeds": wholes_of("seed", seed), "samples": samples, "time_limit": limit}
+    if max_samples is not None and max_samples < 1:
+        raise mm.InvalidInput("max_samples", max_samples, "must be at least 1; leave it out for no limit.")
+    limit = TIME_LIMIT if time_limit is None and max_samples is None else time_limit
+    budget = {"seeds": wholes_of("seed", seed), "samples": max_samples, "time_limit": limit}
     chosen = _chosen(names_of("solvers", solvers))
     if out is not None:
         check_folder(out, overwrite=overwrite)
@@ -134,7 +136,10 @@ def _chosen(words: Sequence[str] | None) -> dict[str, mm.Solver]:
         parts = [setting.partition("=") for setting in settings]
         if not all(key and value for key, _, value in parts):
             raise mm.InvalidInput("solvers", word, "settings follow the name as in sfls:steps=500:tolerance=0.01.")
-        found[word] = named_solver(name, **{key.replace("-", "_"): value_of(value, None) for key, _, value in parts})
+        try:
+            found[word] = named_solver(name, **{key.replace("-", "_"): value_of(text, None) for key, _, text in parts})
+        except mm.InvalidInput as refusal:
+            raise mm.InvalidInput("solvers", word, str(refusal)) from None
     return found
 
 
@@ -166,21 +171,21 @@ def _comparisons(
 
 def _loaded(name: str, options: Mapping[str, str], seed: int) -> mm.MinMaxProblem:
     """Load a problem with its options as they stand on the command line; the first seed splits its data."""
-    from minmaxcon.cli.running import options_of
+    from minmaxcon.cli.running import load_problem, options_of
 
     given = options_of(name, options, compare)
-    return mm.load_problem(name, **({"seed": seed} if "seed" in mm.plugin(name).options() else {}), **given)
+    return load_problem(name, {**({"seed": seed} if "seed" in mm.plugin(name).options() else {}), **given})
 
 
 def _all_problems(options: Mapping[str, str], output: Output) -> dict[str, mm.MinMaxProblem]:
     """Load the first example of every installed problem; one that cannot be loaded is left out, which is said."""
-    from minmaxcon.cli.running import options_of
+    from minmaxcon.cli.running import load_problem, options_of
 
     options_of(None, options, compare)
     found = {}
     for name in mm.plugin_names():
         try:
-            found[name] = mm.load_problem(name, **next(iter(mm.plugin(name).examples()), {}))
+            found[name] = load_problem(name, next(iter(mm.plugin(name).examples()), {}))
         except mm.MinMaxConError as failure:
             output.note(f"{name} is left out: {failure}")
     if not found:

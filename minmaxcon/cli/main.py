@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -17,13 +18,16 @@ from minmaxcon.cli.options import explain, one_line
 
 __all__ = ["app", "main"]
 
-SOLVED, NOT_SOLVED, BAD_INPUT = 0, 1, 2
+DONE, NOT_DONE, BAD_INPUT = 0, 1, 2
 """Exit statuses."""
 
 app = App(
     name="minmaxcon",
     help="Constrained stochastic min-max optimization, with a certificate of what was reached.",
-    help_epilogue="Exit status: 0 solved, 1 not solved (the status says why), 2 bad input (one line says what).",
+    help_epilogue=(
+        "Exit status: 0 done; 1 not done (not solved, a check failed, a configuration failed, interrupted), the output "
+        "says which; 2 bad input (one line says what)."
+    ),
     version=mm.__version__,
     default_parameter=Parameter(negative=()),
     result_action="return_value",
@@ -55,31 +59,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 solved (or done), 1 not solved, 2 bad input.
+        The exit status: 0 done, 1 not done, 2 bad input.
     """
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        status = app(sys.argv[1:] if arguments is None else list(arguments), verbose=False)
+        status = app(words, verbose=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # Who read our output has read enough; what is left in the buffer must not fail again at exit.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOT_SOLVED
+        return NOT_DONE
     except KeyboardInterrupt:
         print("minmaxcon: interrupted before there was a result.", file=sys.stderr)
-        return NOT_SOLVED
+        return NOT_DONE
     except CycloptsError as error:
         return _refuse(_usage(error))
     except mm.MinMaxConError as error:
-        return _refuse(explain(error))
+        return _refuse(explain(error, _options(words)))
     except (OSError, MemoryError) as error:
         return _refuse(one_line(str(error) or type(error).__name__))
-    return status if isinstance(status, int) else SOLVED
+    return status if isinstance(status, int) else DONE
 
 
 def _refuse(message: str) -> int:
     print(f"minmaxcon: error: {message}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _options(words: Sequence[str]) -> set[str]:
+    """Return the names in Python of all options that a command line gives, or could: the command's, the problem's."""
+    given = {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
+    _, apps, rest = app.parse_commands(list(words))
+    command = apps[-1].default_command
+    if command is None:
+        return given
+    parameters = inspect.signature(command).parameters.values()
+    own = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    problems = mm.plugin_names() if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
+    for name in set(rest).intersection(problems):
+        with suppress(mm.MinMaxConError):  # a problem that cannot be imported has none
+            own.update(mm.plugin(name).options())
+    return given | own
 
 
 def _usage(error: CycloptsError) -> str:

@@ -12,6 +12,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 import minmaxcon as mm
+from minmaxcon.cli.compare import ALL
 from minmaxcon.cli.output import Output
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def _check_name(name: str) -> None:
         raise mm.InvalidInput("name", name, f"has {len(name)} characters; use at most {_LONGEST}.")
     if keyword.iskeyword(name):
         raise mm.InvalidInput("name", name, "is a keyword of Python; choose another.")
+    if name == ALL:
+        raise mm.InvalidInput("name", name, "stands for every problem in `minmaxcon compare`; choose another.")
     if name in mm.plugin_names():
         raise mm.InvalidInput("name", name, "is the name of a problem that is installed; choose another.")
     package = _package(name)

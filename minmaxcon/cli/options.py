@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from minmaxcon.errors import InvalidInput, MinMaxConError
 
-__all__ = ["Flag", "Whole", "explain", "names_of", "numbers_of", "one_line", "value_of", "wholes_of"]
-
-_ARGUMENTS = {
-    "data",
-    "data_dir",
-    "label",
-    "positive",
-    "sensitive",
-    "protected",
-    "keep_sensitive",
-    "test_fraction",
-    "standardize",
-    "metric",
-    "kappa",
-    "max_gap",
-    "objective",
-    "model",
-    "solver",
-    "steps",
-    "batch_size",
-    "seed",
-    "time_limit",
-    "out",
-    "overwrite",
-    "run",
-    "runs",
-    "seeds",
-    "jobs",
-    "methods",
-    "seconds",
-    "solvers",
-    "samples",
-}
+__all__ = ["Flag", "Whole", "explain", "names_of", "numbers_of", "one_line", "value_of", "wholes_of", "words_of"]
 
 
 def _whole(_type: Any, tokens: Any) -> int:
@@ -134,9 +104,13 @@ def value_of(text: str, default: Any) -> Any:
     --------
     >>> value_of("0.1", None), value_of("1,2", 0.5), value_of("2024", "loanapp"), value_of("false", True)
     (0.1, [1.0, 2.0], '2024', False)
+    >>> value_of("energy,protein", ("energy",))
+    ['energy', 'protein']
     """
     if isinstance(default, str):
         return text
+    if isinstance(default, list | tuple):
+        return [value_of(part, None) for part in text.split(",")]
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
     if text.lstrip("+-").isdigit():
@@ -147,10 +121,35 @@ def value_of(text: str, default: Any) -> Any:
         return text
 
 
-def explain(error: MinMaxConError) -> str:
-    """Return an error's message on one line, its argument written as the option that it is on the command line."""
+def words_of(options: Mapping[str, Any]) -> str:
+    """Return options as they are typed; one that is None is not given.
+
+    Examples
+    --------
+    >>> words_of({"kappa": [0.05, 0.1], "data_dir": "my data", "label": None})
+    "--kappa 0.05,0.1 --data-dir 'my data'"
+    """
+    given = {option: value for option, value in options.items() if value is not None}
+    return " ".join(f"--{option.replace('_', '-')} {shlex.quote(_typed(value))}" for option, value in given.items())
+
+
+def _typed(value: Any) -> str:
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    return ",".join(map(str, value)) if several else str(value)
+
+
+def explain(error: MinMaxConError, options: Collection[str]) -> str:
+    """Return an error's message on one line, its argument written as on the command line if it is one of the options.
+
+    Parameters
+    ----------
+    error : MinMaxConError
+        The error.
+    options : collection of str
+        The names in Python of what this command line gives, or could.
+    """
     text = str(error)
-    if isinstance(error, InvalidInput) and error.argument in _ARGUMENTS:
+    if isinstance(error, InvalidInput) and error.argument in options:
         said = text.removeprefix(error.argument)
         said = said.removeprefix("=None") if error.value is None else said
         text = f"--{error.argument.replace('_', '-')}{said}"

@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import minmaxcon as mm
-from minmaxcon.cli.options import value_of
+from minmaxcon.cli.options import value_of, words_of
 from minmaxcon.cli.output import Output
 from minmaxcon.solvers import named_solver
 
 if TYPE_CHECKING:
     from minmaxcon.experiments.results import RunRecord, RunsRecord
 
-__all__ = ["Finished", "Loaded", "build_solver", "finish", "load", "options_of", "result_files"]
+__all__ = ["Finished", "Loaded", "build_solver", "finish", "load", "load_problem", "options_of", "result_files"]
+
+
+_BY_VALUES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+"""What code raises at an option's value that it did not expect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,32 @@ def load(name: str, given: Mapping[str, Any]) -> Loaded:
     if "max_gap" in mine:
         defaults["kappa"] = None  # the target takes its place
     settings = {option: None if value is inspect.Parameter.empty else value for option, value in defaults.items()}
-    return Loaded(plugin, mm.load_problem(name, **mine), {"problem": name, **settings, **options})
+    return Loaded(plugin, load_problem(name, mine), {"problem": name, **settings, **options})
+
+
+def load_problem(name: str, options: Mapping[str, Any]) -> mm.MinMaxProblem:
+    """Load a problem; what its code raises at values that it does not check becomes one line.
+
+    Parameters
+    ----------
+    name : str
+        The problem.
+    options : mapping
+        Its options.
+
+    Raises
+    ------
+    MinMaxConError
+        The problem has no such option, refuses its value or fails at it.
+    """
+    try:
+        return mm.load_problem(name, **options)
+    except mm.MinMaxConError:
+        raise
+    except _BY_VALUES as failure:
+        given = f" with {words_of(options)}" if options else ""
+        cause = f"{type(failure).__name__}: {failure}"
+        raise mm.MinMaxConError(f"problem {name!r} could not be loaded{given}: {cause}") from failure
 
 
 def options_of(name: str | None, words: Mapping[str, str], command: Callable[..., Any]) -> dict[str, Any]:

@@ -35,6 +35,10 @@ class Status(Enum):
         "No point was found whose true measure meets its target. The point returned comes nearest; loosen the target, "
         "or use more data or a richer model."
     )
+    INCONSISTENT = (
+        "A lower bound exceeds a value that it should bound, so a gradient or the declared convexity is wrong and "
+        "nothing is proved; run `minmaxcon check` on the problem. The best point found is returned."
+    )
     DIVERGED = "A value stopped being finite; the last good point is returned. Scale the data or take smaller steps."
     INTERRUPTED = "The solve was interrupted; the best feasible point so far is returned where there is one."
 

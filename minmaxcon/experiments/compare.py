@@ -11,14 +11,17 @@ import numpy as np
 
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solution, Solver, Status
 from minmaxcon.errors import InvalidInput, MinMaxConError, Unsupported
-from minmaxcon.experiments.compare_reference import Optimum, exact_optimum, exact_values, found_optimum
+from minmaxcon.experiments.compare_reference import Optimum, exact_optimum, found_optimum, measures
 from minmaxcon.experiments.comparison import Comparison, Entry
 from minmaxcon.experiments.results import FEASIBLE
 from minmaxcon.solvers import Progress, SuccessiveApproximation, named_solver, solve
+from minmaxcon.solvers.checks import number, seed_number, whole_number
 
 __all__ = ["compare"]
 
 _NONE = float("nan")
+
+_WHICH = "name at least one solver, such as ['sfls', 'iqrc'], or give a mapping, such as {'mine': SFLS(steps=500)}."
 
 
 def compare(
@@ -73,9 +76,14 @@ def compare(
     InvalidInput
         An argument is out of range, or the problem has several runs.
     """
-    _check(problem, samples, time_limit)
+    _check(problem, report)
+    if samples is not None:
+        samples = whole_number("samples", samples)
+    if time_limit is not None:
+        remedy = "must be a positive and finite number of seconds; leave it out for no limit."
+        time_limit = number("time_limit", time_limit, remedy, above=0.0)
     chosen = _solvers(solvers)
-    every = _seeds([seed] if seeds is None else seeds)
+    every = _seeds("seed", [seed]) if seeds is None else _seeds("seeds", seeds)
     optimum = exact_optimum(problem, reference)
     entries: list[Entry] = []
     for label, solver in chosen.items():
@@ -94,38 +102,35 @@ def compare(
     return Comparison(name or problem.name, optimum, measured, samples, time_limit)
 
 
-def _check(problem: Any, samples: Any, time_limit: Any) -> None:
+def _check(problem: Any, report: Any) -> None:
     if not isinstance(problem, MinMaxProblem):
         raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
     if problem.runs is not None:
         raise InvalidInput("problem", problem.name, "has several runs; give one bound, so that solvers compare.")
-    for argument, value in (("samples", samples), ("time_limit", time_limit)):
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise InvalidInput(argument, value, "must be positive and finite; leave it out for no limit.")
+    if report is not None and not callable(report):
+        raise InvalidInput("report", report, "must be a function of a solver's name and a seed; leave it out for none.")
 
 
-def _solvers(asked: Sequence[str] | Mapping[str, Solver]) -> dict[str, Solver]:
+def _solvers(asked: Any) -> dict[str, Solver]:
     if isinstance(asked, Mapping):
         chosen = dict(asked)
     else:
-        names = [asked] if isinstance(asked, str) else list(asked)
+        names = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidInput("solvers", asked, _WHICH)
         chosen = {name: named_solver(name) for name in names}
     if not chosen:
-        raise InvalidInput("solvers", asked, "name at least one solver.")
+        raise InvalidInput("solvers", asked, _WHICH)
     for name, solver in chosen.items():
         if not isinstance(solver, Solver):
             raise InvalidInput("solvers", solver, f"{name!r} must be a Solver such as SFLS().")
     return chosen
 
 
-def _seeds(asked: Iterable[Any]) -> list[int]:
-    found = list(dict.fromkeys(asked))
-    if not found:
-        raise InvalidInput("seeds", asked, "give at least one.")
-    for seed in found:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise InvalidInput("seed", seed, "must be a whole number of at least 0.")
-    return found
+def _seeds(argument: str, asked: Any) -> list[int]:
+    if not isinstance(asked, Iterable) or not (seeds := list(asked)):
+        raise InvalidInput(argument, asked, "must be whole numbers of at least 0, at least one, such as range(3).")
+    return list(dict.fromkeys(seed_number(argument, seed) for seed in seeds))
 
 
 class _Watch:
@@ -207,7 +212,7 @@ def _returned(problem: MinMaxProblem, solution: Solution) -> tuple[float, float]
     """Return objective and largest violation of the returned point: exact on finite data."""
     if problem.data.size is None:
         return float(solution.objective), float(np.max(solution.constraints))
-    return exact_values(problem, solution.x)
+    return measures(problem, solution.x)
 
 
 def _with_gaps(entry: Entry, optimum: Optimum) -> Entry:

@@ -10,12 +10,12 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Status
-from minmaxcon.errors import InvalidInput, MissingDependency, Unsupported
+from minmaxcon.core.linearisation import exact_values
+from minmaxcon.errors import MissingDependency, Unsupported
+from minmaxcon.solvers.checkpoint import LEAST_SPAN
+from minmaxcon.solvers.checks import number
 
-__all__ = ["Optimum", "exact_optimum", "exact_values", "found_optimum"]
-
-_LEAST_SPAN = 0.01
-"""The unit is at least this share of 1 + |f*|, as in SFLS: a start near the optimum makes no gap look large."""
+__all__ = ["Optimum", "exact_optimum", "found_optimum", "measures"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class Optimum:
     note: str = ""
 
 
-def exact_values(problem: MinMaxProblem, x: Any) -> tuple[float, float]:
+def measures(problem: MinMaxProblem, x: Any) -> tuple[float, float]:
     """Return objective and largest :math:`f_i - b_i` at a point x (d,), by one exact pass over finite data.
 
     On a problem that is refreshed these are the true measures.
     """
     like = problem.data.like
     point = namespace(like).asarray(np.asarray(x, dtype=np.float64)[None, :], like)
-    values = problem.at_level(0.0).values(point)[0]
+    values = exact_values(problem.family, point, problem.data)[0]
     objective, constraints = float(values[0]), values[1:] - problem.bounds()[0]
     if isinstance(problem, RefreshedProblem):
         seen = problem.measure.observe(point)
@@ -79,15 +79,15 @@ def exact_optimum(problem: MinMaxProblem, reference: float | None = None) -> Opt
     InvalidInput
         If the reference is not finite.
     """
-    if reference is not None and not np.isfinite(reference):
-        raise InvalidInput("reference", reference, "must be finite; leave it out where it is unknown.")
+    if reference is not None:
+        reference = number("reference", reference, "must be a finite number; leave it out where it is unknown.")
     start = None
     if problem.data.size is not None:
         first = problem.family.refine(problem.start_point(1), problem.data)
-        objective, violation = exact_values(problem, to_numpy(first)[0])
+        objective, violation = measures(problem, to_numpy(first)[0])
         start = objective if violation <= 0 else None
     if reference is not None:
-        return _scaled(Optimum(float(reference), "given", float(reference), start, None))
+        return _scaled(Optimum(reference, "given", reference, start, None))
     value, why = _by_conic_solver(problem)
     if value is None:
         return Optimum(None, "unknown", None, start, None, why)
@@ -120,7 +120,7 @@ def _scaled(optimum: Optimum) -> Optimum:
     if optimum.value is None:
         return optimum
     size = 1.0 + abs(optimum.value)
-    scale = size if optimum.start is None else max(optimum.start - optimum.value, _LEAST_SPAN * size)
+    scale = size if optimum.start is None else max(optimum.start - optimum.value, LEAST_SPAN * size)
     return replace(optimum, scale=scale)
 
 

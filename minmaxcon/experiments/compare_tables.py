@@ -17,6 +17,10 @@ from minmaxcon.experiments.results import plain, versions
 __all__ = ["as_data", "comparison_text", "path_rows"]
 
 _HEADING = ("solver", "status", "seconds", "samples", "relative gap", "max f_i-b_i", "infeasible on the way")
+_TOO_SHORT = (
+    "no checkpoint fell within the budget, and a solve ends only between two pieces of its work: the row tells nothing "
+    "of the method. Allow more."
+)
 
 
 def comparison_text(found: Comparison, table: Callable[..., str], wrapped: Callable[[str, str], str]) -> str:
@@ -38,7 +42,21 @@ def comparison_text(found: Comparison, table: Callable[..., str], wrapped: Calla
     text += table([_HEADING, *(_line(name, mine) for name, mine in by_solver.items())], left=2)
     text += wrapped("f*: ", _optimum_text(found.optimum))
     refused = [mine[0] for mine in by_solver.values() if not mine[0].ran]
-    return text + "".join(wrapped(f"{entry.solver}: ", entry.reason) for entry in refused)
+    text += "".join(wrapped(f"{entry.solver}: ", entry.reason) for entry in refused)
+    idle = [name for name, mine in by_solver.items() if any(_too_short(entry, found) for entry in mine)]
+    return text + (wrapped(f"{', '.join(idle)}: ", _TOO_SHORT) if idle else "")
+
+
+def _too_short(entry: Entry, found: Comparison) -> bool:
+    """Return whether a solve used the budget before the method looked at any point of its own."""
+    samples = np.inf if found.samples is None else found.samples
+    seconds = np.inf if found.time_limit is None else found.time_limit
+    used = entry.samples >= samples or entry.seconds >= seconds
+    return (
+        entry.ran
+        and used
+        and not any(row["samples"] <= samples and row["seconds"] <= seconds for row in entry.path[1:])
+    )
 
 
 def _budget(found: Comparison) -> str:

@@ -85,7 +85,7 @@ def _entropy_weight(rule: EntropyWeight, blocks: Sequence[InnerBlock | None]) ->
         single = max((block.reach for block in blocks if block is not None), default=0.0)
         return 2.0 * (1.0 + math.sqrt(2.0) * single) ** 2
     remedy = 'use a positive number, "free", "theorem" or "paper".'
-    if isinstance(rule, str):
+    if isinstance(rule, (bool, str)):
         raise InvalidInput("entropy_weight", rule, remedy)
     return finite_number("entropy_weight", rule, remedy)
 

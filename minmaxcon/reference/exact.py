@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.core import MinMaxProblem, Status
+from minmaxcon.errors import InvalidInput
 from minmaxcon.reference.solver import feasible_point, load_cvxpy, minimize
 
 __all__ = ["ExactSolution", "level_value", "proximal_point", "solve_exact"]
@@ -58,6 +59,8 @@ def solve_exact(problem: MinMaxProblem) -> ExactSolution:
 
     Raises
     ------
+    InvalidInput
+        If it is no problem.
     MissingDependency
         If cvxpy is not installed.
     Unsupported
@@ -69,6 +72,7 @@ def solve_exact(problem: MinMaxProblem) -> ExactSolution:
     ----------
     Diamond and Boyd (2016), CVXPY; Goulart and Chen (2024), Clarabel.
     """
+    _check(problem)
     cp = load_cvxpy("exact solutions")
     began = time.perf_counter()
     found = [_solve_run(cp, run) for run in _runs(problem)]
@@ -103,7 +107,7 @@ def proximal_point(problem: MinMaxProblem, x: Any, weight: float) -> ExactSoluti
     Raises
     ------
     InvalidInput
-        If the weight is not positive.
+        If it is no problem, or the weight is not positive.
     MissingDependency
         If cvxpy is not installed.
     Unsupported
@@ -111,6 +115,7 @@ def proximal_point(problem: MinMaxProblem, x: Any, weight: float) -> ExactSoluti
     ReferenceFailed
         If the conic solver fails.
     """
+    _check(problem)
     return solve_exact(problem.with_proximal(np.asarray(x, dtype=np.float64), weight))
 
 
@@ -131,6 +136,8 @@ def level_value(problem: MinMaxProblem, r: Any) -> Any:
 
     Raises
     ------
+    InvalidInput
+        If it is no problem.
     MissingDependency
         If cvxpy is not installed.
     Unsupported
@@ -138,12 +145,18 @@ def level_value(problem: MinMaxProblem, r: Any) -> Any:
     ReferenceFailed
         If the conic solver fails.
     """
+    _check(problem)
     cp = load_cvxpy("exact level values")
     levels = np.asarray(r, dtype=np.float64)
     each = np.broadcast_to(levels, levels.shape or (problem.runs or 1,))
     runs = _runs(problem) if problem.runs is not None else [problem] * each.size
     found = np.array([_level_run(cp, run, float(level)) for run, level in zip(runs, each, strict=True)])
     return float(found[0]) if levels.ndim == 0 and problem.runs is None else found
+
+
+def _check(problem: Any) -> None:
+    if not isinstance(problem, MinMaxProblem):
+        raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
 
 
 def _runs(problem: MinMaxProblem) -> list[MinMaxProblem]:

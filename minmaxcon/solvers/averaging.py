@@ -15,14 +15,12 @@ from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import Batch, MinMaxProblem, Outcome, Solver, Start, Status
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.checkpoint import checkpoint
-from minmaxcon.solvers.checks import number, whole_number
+from minmaxcon.solvers.checks import check_draw, number, whole_number
 from minmaxcon.solvers.lagrangian import Game
+from minmaxcon.solvers.saddle import nonfinite_term
 from minmaxcon.solvers.state import RunsState, first_fields
 
 __all__ = ["AveragingSolver", "AveragingState"]
-
-_LARGEST_DRAW = 10**8
-"""Samples that may be drawn at once: their indices alone are 800 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +79,7 @@ class AveragingSolver(Solver):
     ) -> None:
         self.steps, self.block = whole_number("steps", steps), whole_number("block", block)
         self.batch_size = whole_number("batch_size", batch_size)
-        largest = _LARGEST_DRAW // min(self.steps, self.block)
-        if sum(self._sizes) > largest:
-            remedy = f"at most {largest:,} samples a step fit into memory where {min(self.steps, self.block)} steps are"
-            raise InvalidInput("batch_size", batch_size, f"{remedy} drawn at once; take fewer, such as 100.")
+        check_draw(self.batch_size, sum(self._sizes), min(self.steps, self.block))
         self.checkpoints = whole_number("checkpoints", checkpoints)
         if self.checkpoints > self.steps:
             raise InvalidInput("checkpoints", checkpoints, f"there are at most as many as steps, {self.steps}.")
@@ -257,9 +252,7 @@ def _cause(game: Game, points: Sequence[Array], batches: Sequence[Batch], run: i
     family = game.level.family
     for x, batch in zip(points, batches, strict=True):
         found = family.evaluate(x, batch)
-        F, G = (np.isfinite(np.asarray(to_numpy(part))[run]) for part in (found.F, found.G))
-        if not F.all():
-            return f"F of {family.constraints[int(np.argmin(F))].name!r}"
-        if not G.all():
-            return f"G of {family.constraints[int(game.dual.owner[np.argmin(G)])].name!r}"
+        named = nonfinite_term(game.level, game.dual, found.F, found.G, run)
+        if named is not None:
+            return named
     return "the gradient"  # or, in float32, its square

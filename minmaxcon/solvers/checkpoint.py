@@ -10,18 +10,19 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import LevelProblem, Status
 from minmaxcon.core.lower import lower_bound
+from minmaxcon.solvers.consistency import contradictions
 from minmaxcon.solvers.repair import measure
 
 if TYPE_CHECKING:
     from minmaxcon.solvers.averaging import AveragingSolver, AveragingState
     from minmaxcon.solvers.lagrangian import Game
 
-__all__ = ["checkpoint"]
+__all__ = ["LEAST_SPAN", "checkpoint"]
 
 _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
 
-_LEAST_SPAN = 0.01
+LEAST_SPAN = 0.01
 """The span of the objective counts as at least this share of 1 + |f_0(x)|, as in SFLS."""
 
 
@@ -61,12 +62,19 @@ def checkpoint(solver: AveragingSolver, game: Game, state: AveragingState) -> Av
     first = np.where(np.isnan(state.first) & feasible, best, state.first)
     lower = np.where(going, lower, state.lower)
 
+    claims: list[str | None] = [None] * len(state.status)
+    if exact:
+        known = (state.problem, state.x, best, best_constraints, lower)
+        seen = {"bound": proof, "upper": violation, "searching": True}
+        claims = contradictions(*known, **seen, position=state.next.position)
     status, reason, rows = list(state.status), list(state.reason), []
     last = state.steps >= solver.steps or state.exhausted
     for j in np.flatnonzero(going):
         found: tuple[Status | None, str] = _verdict(
             best[j], lower[j], first[j], bool(feasible[j]), float(proof[j]), solver.tolerance
         )
+        if (claim := claims[j]) is not None:
+            found = Status.INCONSISTENT, claim
         if found[0] is None and last:
             ended = "the stream has ended; " if state.exhausted else ""
             found = Status.BUDGET, f"{ended}after {state.steps} steps {found[1]}"
@@ -95,7 +103,7 @@ def checkpoint(solver: AveragingSolver, game: Game, state: AveragingState) -> Av
         sums=0.0 * xp.where(xp.isfinite(state.sums), state.sums, 0.0 * state.sums[:, -1:]),
         parts=parts,
         first=first,
-        lower=lower,
+        lower=np.where([one is Status.INCONSISTENT for one in status], -np.inf, lower),
     )
 
 
@@ -138,6 +146,6 @@ def _verdict(
     if not np.isfinite(lower):
         return None, "there is no lower bound on the optimal value."
     relative = max(gap / span, 0.0) if span > 0 else 0.0
-    if gap <= tolerance * max(span, _LEAST_SPAN * (1.0 + abs(objective))):
+    if gap <= tolerance * max(span, LEAST_SPAN * (1.0 + abs(objective))):
         return Status.SOLVED, f"relative optimality is at most {relative:.3g}, exactly on the data."
     return None, f"relative optimality is at most {relative:.3g}."

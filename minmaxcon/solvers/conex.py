@@ -60,13 +60,15 @@ class ConEx(AveragingSolver):
     smoothness : float
         L, the smoothness of objective and constraints weighted by the multipliers: :math:`t_0 = 4L/\mu + 2`.
     primal_step, dual_step : float, optional
-        Fixed :math:`1/\eta` and :math:`1/\tau`, the paper's for the convex case (:math:`\gamma_t = \theta_t = 1`); they
+        Fixed :math:`1/\eta` and :math:`1/\tau`, for plain constraints the paper's in the convex case
+        (:math:`\gamma_t = \theta_t = 1`); inner variables, which the paper has not, move by falling steps always. They
         shrink with the square root of ``steps``. With strong convexity :math:`1/\tau_t` is ``dual_step`` times t + 1.
         None adapts: distances over gradients, with :math:`\gamma_t` the primal step before and
         :math:`\theta_t = \gamma_{t-1}/\gamma_t`.
     cap : float
-        A bound on each multiplier, as in :class:`~minmaxcon.PrimalDual`: the paper's steps need none, adaptive ones do,
-        or the multipliers may run away before x has learnt its own step.
+        A bound on each multiplier, as in :class:`~minmaxcon.PrimalDual`, whatever the steps: the paper has none, but
+        with adaptive steps the multipliers may run away before x has learnt its own. Fixed steps are the paper's as
+        long as it does not bind.
     distance : float
         :math:`d_0`, a first guess of the distance to travel in x; small is safe.
     dual_scale : float
@@ -87,8 +89,9 @@ class ConEx(AveragingSolver):
 
     Notes
     -----
-    The paper's constants need Lipschitz moduli, the noise and the size of the optimal multipliers; its theorems hold
-    for fixed steps that use them, not for the adaptive ones.
+    The paper's theorems are about plain constraints where multipliers exist with which the solution is a saddle point.
+    They hold for fixed steps whose constants need Lipschitz moduli, the noise and the size of those multipliers, not
+    for the adaptive ones.
 
     References
     ----------

@@ -64,7 +64,8 @@ class IQRC(Solver):
     weight : float
         :math:`\hat\rho`. The theory needs it above the weak convexity modulus :math:`\rho`; the paper's experiments
         use 1e-5, which is not (a sigmoid network has :math:`\rho \ge 1`). The default is 1. Where the weight is not
-        above a declared modulus, or above what points near the start prove, a :class:`~minmaxcon.errors.WeakConvexityWarning` says so.
+        above a declared modulus, or above what points near the start prove, a
+        :class:`~minmaxcon.errors.WeakConvexityWarning` says so.
     iterations : int
         Outer steps S.
     tolerance : float
@@ -235,8 +236,8 @@ class IQRC(Solver):
         certified = (stationarity <= self.tolerance) & (state.constraints[runs].max(axis=1) <= 0)
         for i, j in enumerate(runs):
             feasible = bool(constraints[i].max() <= 0)
-            if found.status[i] is Status.DIVERGED:
-                status[j], reason[j] = Status.DIVERGED, found.reason[i]
+            if found.status[i] in (Status.DIVERGED, Status.INCONSISTENT):
+                status[j], reason[j] = found.status[i], found.reason[i]
                 certified[i] = False
             elif certified[i]:
                 text = f"the proximal point is proved to lie within {stationarity[i]:.3g}"

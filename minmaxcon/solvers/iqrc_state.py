@@ -75,7 +75,7 @@ def sought(state: IQRCState, found: Outcome, ended: bool) -> IQRCState:
     better = []
     for i, j in enumerate(state.active):
         worst = found.constraints[i].max()
-        final = found.status[i] in {Status.INFEASIBLE, Status.DIVERGED}
+        final = found.status[i] in {Status.INFEASIBLE, Status.INCONSISTENT, Status.DIVERGED}
         if not seeking[j] or not (worst < 0 or final or ended):
             continue
         seeking[j] = False

@@ -11,6 +11,7 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import Estimate, LevelProblem, Status
 from minmaxcon.core.lower import lower_bound
+from minmaxcon.solvers.consistency import contradictions
 from minmaxcon.solvers.repair import measure, pull_back
 
 if TYPE_CHECKING:
@@ -117,10 +118,16 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
     status: list[Status | None] = []
     reason: list[str] = []
     levels = state.rounds - state.searched
+    best = (problem, x, objective, constraints, lower)
+    seen = {"bound": bound, "upper": exact_upper, "searching": searching}
+    claims = contradictions(*best, **seen, position=state.next.position)
+    proved = np.where([claim is None for claim in claims], lower, -np.inf)
     for i, j in enumerate(runs):
         verdict: tuple[Status | None, str]
         if estimate.failure[i] is not None:
             verdict = Status.DIVERGED, f"{estimate.failure[i]} of query {state.rounds[j]}."
+        elif (claim := claims[i]) is not None:
+            verdict = Status.INCONSISTENT, claim
         elif searching:
             margin = violation[i] if hit[i] else max(violation[i], 0.0)  # an objective that is no number is no start
             verdict = _search_verdict(margin, bound[i], int(state.rounds[j]), solver.searches)
@@ -140,7 +147,7 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
         estimate_violation=raw_violation,
         lower=lower,
     )
-    return Verdict(level, anchor, first, x, objective, constraints, lower, opening, status, reason, rows)
+    return Verdict(level, anchor, first, x, objective, constraints, proved, opening, status, reason, rows)
 
 
 def _unconstrained(question: LevelProblem, estimate: Estimate) -> Any:

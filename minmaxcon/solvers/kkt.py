@@ -200,7 +200,10 @@ def stationarity(
     distance = primal.norm(near - points)
     modulus = weight - max(float(function.weak_convexity) for function in problem.family.constraints)
     bound = distance + proximal_inaccuracy(modulus, found.objective, found.lower, found.constraints)
-    status = tuple(Status.SOLVED if np.isfinite(far) else s for far, s in zip(bound, begun.status, strict=True))
+    status = tuple(
+        Status.SOLVED if np.isfinite(far) and s is not Status.INCONSISTENT else s
+        for far, s in zip(bound, begun.status, strict=True)
+    )
     pick: Any = (lambda value: value[0]) if single else (lambda value: value)
     size: Any = (lambda value: float(value[0])) if single else (lambda value: value)
     return Stationarity(

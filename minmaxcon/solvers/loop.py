@@ -16,7 +16,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
 from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput
-from minmaxcon.solvers.checks import number, whole_number
+from minmaxcon.solvers.checks import number, seed_number, whole_number
 from minmaxcon.solvers.sfls import SFLS
 
 __all__ = ["Progress", "iterate", "progress_bar", "solve"]
@@ -173,8 +173,7 @@ def _functions(callbacks: Any) -> list[Callback]:
 
 
 def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InvalidInput("seed", seed, "must be a whole number of at least 0.")
+    seed = seed_number("seed", seed)
     points: Any = None if x0 is None else numbers("x0", x0)
     sizes = {n for n in (problem.runs, solver.runs, len(points) if np.ndim(points) == 2 else None) if n is not None}
     if len(sizes) > 1:
@@ -193,7 +192,7 @@ def _solution(
     problem: MinMaxProblem, outcome: Outcome, ended: tuple[Status, str] | None, seconds: float, settings: dict[str, Any]
 ) -> Solution:
     feasible = outcome.constraints.max(axis=1) <= 0
-    final = {Status.SOLVED, Status.INFEASIBLE, Status.NOT_STRICTLY_FEASIBLE, Status.OUT_OF_REACH, Status.DIVERGED}
+    final = set(Status) - {Status.BUDGET, Status.INTERRUPTED}
     statuses, reasons, certificates = [], [], []
     for j, status in enumerate(outcome.status):
         reason = outcome.reason[j]

@@ -48,7 +48,7 @@ class MirrorProx(ExactOracle):
     Parameters
     ----------
     steps : int
-        Largest number of trials a query; each costs two passes over the data.
+        Largest number of trials a query; each costs two passes over the data, one where it is rejected.
     relative_accuracy : float
         A run ends as soon as U - D is at most this share of abs(U), which is all that the level method makes use of;
         0 for the accuracy alone that is asked for in the query.

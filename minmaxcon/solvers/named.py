@@ -62,7 +62,7 @@ def named_solver(name: str, **settings: Any) -> Solver:
     >>> named_solver("sfls", steps=100, tolerance=0.1).oracle.steps
     100
     """
-    if name not in _NAMED:
+    if name not in solver_names():
         raise UnknownName("solver", name, _NAMED)
     left = dict(settings)
     changed: Solver = _changed(_NAMED[name](), left)

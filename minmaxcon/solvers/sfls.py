@@ -12,6 +12,7 @@ from minmaxcon.arrays import Array
 from minmaxcon.core import MinMaxProblem, Oracle, Outcome, Position, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
+from minmaxcon.solvers.checkpoint import LEAST_SPAN
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.judge import judge_exactly, judge_stream
 from minmaxcon.solvers.runs import put_dual, put_rows, take_start
@@ -125,7 +126,7 @@ class SFLS(Solver):
         slack: float = 0.0,
         searches: int = 5,
         growth: float = 1.1,
-        least_span: float = 0.01,
+        least_span: float = LEAST_SPAN,
     ) -> None:
         self.oracle = SMD() if oracle is None else oracle
         if not isinstance(self.oracle, Oracle):

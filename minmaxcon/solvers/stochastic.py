@@ -14,12 +14,12 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
-from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
-from minmaxcon.solvers.checks import whole_number
+from minmaxcon.solvers.checks import check_draw, whole_number
 from minmaxcon.solvers.saddle import check_mixing, first_dual, nonfinite_term
-from minmaxcon.solvers.steps import StepRule, step_rule
+from minmaxcon.solvers.steps import StepRule
+from minmaxcon.solvers.steps import step_rule as steps_of
 
 __all__ = ["StochasticOracle", "StochasticState"]
 
@@ -89,13 +89,10 @@ class StochasticOracle(Oracle):
     ) -> None:
         self.steps, self.block = whole_number("steps", steps), whole_number("block", block)
         self.batch_size = whole_number("batch_size", batch_size)
-        largest = _LARGEST_DRAW // (self._batches_a_step * min(self.steps, self.block))
-        if self.batch_size > largest:
-            remedy = f"at most {largest:,} samples a step fit into memory where {min(self.steps, self.block)} steps are"
-            raise InvalidInput("batch_size", batch_size, f"{remedy} drawn at once; take fewer, such as 100.")
+        check_draw(self.batch_size, self._batches_a_step * self.batch_size, min(self.steps, self.block))
         self.mixing = check_mixing(mixing)
         PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
-        self.step_rule = _rule(step_rule)
+        self.step_rule = steps_of(step_rule)
         self.entropy_weight = entropy_weight
 
     @property
@@ -245,10 +242,6 @@ class StochasticOracle(Oracle):
             count += 1
         return xp.zeros((int(x.shape[0]),), x) + xp.max(in_x) / max(count, 1), xp.max(in_y) / max(count, 1)
 
-
-_rule = step_rule
-_LARGEST_DRAW = 10**8
-"""Samples that may be drawn at once: their indices alone are 800 MB."""
 
 _PROBES = 16
 """Points of the sets at which the theory's step sizes measure gradients."""

@@ -97,7 +97,7 @@ def diameter(block: InnerBlock, rng: np.random.Generator) -> str:
     under = f"declared {declared:.6g}, but the generator is {found:.6g} at a point of A."
     require(declared >= found - 1e-7 * _size(block), under, shown(alpha=point))
     over = f"declared {declared:.6g}, but no point was found above {found:.6g}."
-    require(declared <= found * (1.0 + 1e-3) + 1e-7, over, shown(alpha=point))
+    require(declared <= found * (1.0 + 1e-6) + 1e-7, over, shown(alpha=point))
     return f"{found:.6g} attained of {declared:.6g}"
 
 

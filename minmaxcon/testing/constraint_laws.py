@@ -100,7 +100,7 @@ def gradient(function: Function, rng: np.random.Generator) -> str:
     # At a kink any value between the one-sided derivatives is a (sub)gradient.
     scale = np.abs(sides).max(0) + function.size(middle)
     excess = np.maximum(said - sides.max(0), sides.min(0) - said) / scale
-    worst = at(excess, 2e-5)
+    worst = at(excess, function.slopes)
     if worst is not None:
         seen = f"<gradient, d> = {said[worst]:.6g}, differences give {sides[1, worst]:.6g} and {sides[0, worst]:.6g}."
         raise Fault(seen, shown(x=middle[worst], d=along[worst], y=y[worst], a=a[worst]))
@@ -171,19 +171,31 @@ def convexity(function: Function, rng: np.random.Generator) -> str:
         )
         gap = float(excess(**small))
         raise Fault(f"half-way between u and v {_convex_name(modulus)} exceeds the chord by {gap:.3g}.", shown(**small))
-    slopes = function.gradient(alpha)(u)
-    value = function.lagrangian(alpha)
+    return f"{count} chords, modulus {modulus:g}"
+
+
+@CONSTRAINT.check(
+    "E F + <alpha, E G> + weak_convexity/2 |x|^2 lies above its tangents for every alpha.", _CLASS, after=("gradient",)
+)
+def tangents(function: Function, rng: np.random.Generator) -> str:
+    modulus, count = _modulus(function), 150
+    u, v, alpha = function.points(rng, count), function.points(rng, count), function.inner(rng, count)
+    v = u + 10.0 ** rng.uniform(-2.0, 0.0, (count, 1)) * (v - u)
+    tolerance = 1e-9 * function.size(u)
+    slopes, value = function.gradient(alpha)(u), function.lagrangian(alpha)
     tangent = value(u) + np.vecdot(slopes, v - u) - 0.5 * modulus * np.vecdot(u - v, u - v)
-    worst = at(tangent - value(v), 1e2 * tolerance)
+    worst = at(tangent - value(v), tolerance)
     if worst is not None:
         gap = float((tangent - value(v))[worst])
         seen = f"at v {_convex_name(modulus)} lies below its tangent at u by {gap:.3g}."
         raise Fault(seen, shown(u=u[worst], v=v[worst], alpha=alpha[worst]))
-    return f"{count} chords and tangents, modulus {modulus:g}"
+    return f"{count} tangents, modulus {modulus:g}"
 
 
 @CONSTRAINT.check(
-    "weak_convexity is not below the largest negative curvature (smallest eigenvalues of Hessians).", _CLASS
+    "weak_convexity is not below the largest negative curvature (smallest eigenvalues of Hessians).",
+    _CLASS,
+    after=("gradient",),
 )
 def curvature(function: Function, rng: np.random.Generator) -> str:
     modulus, tries = _modulus(function), 12
@@ -201,7 +213,12 @@ def curvature(function: Function, rng: np.random.Generator) -> str:
     scale = function.size(points)
     seen = f"the curvature is {worst:.6g} in a direction; weak_convexity is {modulus:g}."
     require(worst >= -modulus * (1.0 + 1e-4) - 1e-5 * scale, seen, example)
-    return f"{tries} Hessians in {len(basis)} directions, smallest eigenvalue {worst:.3g}"
+    told = f"{tries} Hessians in {len(basis)} directions, smallest eigenvalue {worst:.3g}"
+    bent = max(-worst, 0.0)
+    if modulus <= max(10.0 * bent, 1e-3):
+        return told
+    remedy = "declare 0 to get lower bounds" if bent <= 1e-5 * scale else "a smaller modulus needs smaller steps"
+    return f"{told}; declared {modulus:g}, largest seen {bent if bent > 1e-5 * scale else 0.0:.3g}: {remedy}"
 
 
 @CONSTRAINT.check(

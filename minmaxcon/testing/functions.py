@@ -13,6 +13,7 @@ from minmaxcon.arrays import Namespace, engine, namespace
 from minmaxcon.core import Batch, Evaluation, Position, Source, StochasticMinMaxConstraint
 from minmaxcon.geometry import DistanceGenerator
 from minmaxcon.testing.generator_laws import interior
+from minmaxcon.testing.harness import require
 
 __all__ = ["Function", "rows_of", "taken"]
 
@@ -44,12 +45,15 @@ class Function:
         The samples.
     first : ndarray (d,)
         Where solvers start.
+    slopes : float
+        How exact slopes must be, relatively: surrogates read values and slopes from tables.
     """
 
     constraint: StochasticMinMaxConstraint
     primal: DistanceGenerator
     data: Source
     first: Any = None
+    slopes: float = 2e-5
 
     @cached_property
     def xp(self) -> Namespace:
@@ -97,6 +101,8 @@ class Function:
     def evaluate(self, x: Any, batch: Batch | None = None) -> Evaluation:
         """Return F, G and the pullback at NumPy points, as NumPy arrays."""
         found = self.constraint.evaluate(self.xp.create(x), self.batch if batch is None else batch)
+        need = f"evaluate() must return mm.Evaluation; it returned {type(found).__name__}."
+        require(isinstance(found, Evaluation), need)
         xp = self.xp
 
         def pullback(y: Any, a: Any) -> Any:

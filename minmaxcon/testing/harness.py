@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import sys
+import traceback
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +25,18 @@ __all__ = [
     "Suite",
     "apart",
     "at",
+    "differing",
     "other_engine",
     "reference",
     "require",
     "run_check",
     "shown",
+    "skipped",
     "unchanged",
 ]
+
+
+_PACKAGE = Path(__file__).parents[1]
 
 
 class Fault(Exception):
@@ -66,22 +73,27 @@ class Check:
         The page that explains it.
     run : callable
         Takes the subject and a NumPy generator; returns what was tried.
+    after : tuple of str
+        Checks of the same suite without which this one would only repeat their failure.
     """
 
     name: str
     expected: str
     page: str
     run: Callable[[Any, np.random.Generator], str]
+    after: tuple[str, ...] = ()
 
 
 class Suite(list[Check]):
     """The checks of one kind of object, in the order in which they are written."""
 
-    def check(self, expected: str, page: str) -> Callable[[Callable[[Any, Any], str]], Callable[[Any, Any], str]]:
+    def check(
+        self, expected: str, page: str, after: tuple[str, ...] = ()
+    ) -> Callable[[Callable[[Any, Any], str]], Callable[[Any, Any], str]]:
         """Return the decorator that adds a function to the suite, under its own name."""
 
         def add(function: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
-            self.append(Check(function.__name__, expected, page, function))
+            self.append(Check(function.__name__, expected, page, function, after))
             return function
 
         return add
@@ -107,11 +119,21 @@ def run_check(check: Check, label: str, subject: Any, seed: int) -> Finding:
     return Finding(label, check.name, "passed", check.expected, tried, "", check.page)
 
 
+def skipped(check: Check, label: str, reason: str) -> Finding:
+    """Return the finding of a check that is not tried."""
+    return Finding(label, check.name, "skipped", check.expected, reason, "", check.page)
+
+
 def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "" if trace is None else f"at {trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+    """Return the last frame of the plug-in's own code; the innermost one where there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _library(frame.filename)]
+    return "".join(f"at {frame.filename}, line {frame.lineno}" for frame in (own or frames)[-1:])
+
+
+def _library(filename: str) -> bool:
+    inside = Path(filename).is_relative_to(_PACKAGE) or filename.startswith("<")
+    return inside or any(part in ("site-packages", "dist-packages") for part in Path(filename).parts)
 
 
 def require(ok: Any, seen: str, counterexample: str = "") -> None:
@@ -141,6 +163,15 @@ def _number(value: Any) -> str:
     flat = array.ravel()
     entries = ", ".join(f"{entry:.4g}" for entry in flat[:6])
     return f"({entries}{', ...' if flat.size > 6 else ''})" + (f" of {flat.size} entries" if flat.size > 6 else "")
+
+
+def differing(first: Any, second: Any) -> str:
+    """Return the entry in which two arrays of one shape differ most, with digits enough to see it."""
+    one, other = (np.asarray(to_numpy(value), dtype=np.float64) for value in (first, second))
+    off = np.where(one == other, 0.0, np.abs(one - other))
+    worst = np.unravel_index(int(np.argmax(np.nan_to_num(off, nan=np.inf))), off.shape)
+    place = f"entry {tuple(int(i) for i in worst)}: " if worst else ""
+    return f"{place}{one[worst]:.10g} and {other[worst]:.10g}"
 
 
 @contextmanager

@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Any
 
 from minmaxcon.errors import InvalidInput
-from minmaxcon.testing.harness import Check, run_check
 from minmaxcon.testing.parts import (
     Part,
     constraint_part,
     generator_part,
     oracle_part,
     problem_parts,
+    run_parts,
     solver_part,
     suite_names,
 )
@@ -34,8 +34,30 @@ class _Lazy:
     @cached_property
     def parts(self) -> list[Part]:
         """The parts of the object."""
-        function = inspect.isfunction(self.given) or inspect.ismethod(self.given)
-        return self.parts_of(self.given() if function else self.given)
+        return self.parts_of(self.given() if self.late else self.given)
+
+    @property
+    def late(self) -> bool:
+        """Whether a function makes the object."""
+        return inspect.isfunction(self.given) or inspect.ismethod(self.given)
+
+
+def _lazy(given: Any, parts_of: Callable[[Any], list[Part]]) -> _Lazy:
+    """Return the parts to be; those of an object that is there already are made, so that it is refused at once."""
+    found = _Lazy(given, parts_of)
+    if not found.late:
+        _ = found.parts
+    return found
+
+
+def _constraint(given: Any) -> list[Part]:
+    if not isinstance(given, tuple) or len(given) not in (3, 4):
+        raise InvalidInput("constraint", given, "must be a tuple: constraint, primal, data and, if wanted, start.")
+    return [constraint_part(*given)]
+
+
+def _pair(given: Any) -> tuple[Any, ...]:
+    return given if isinstance(given, tuple) and len(given) == 2 else (given,)
 
 
 @dataclass(frozen=True)
@@ -64,22 +86,13 @@ class PendingCheck:
         """
         import pytest
 
-        findings = [
-            run_check(found, part.label, part.subject, self.seed)
-            for part in self.source.parts
-            if part.kind in self.kinds
-            for found in part.suite
-            if _is(found, self.check)
-        ]
+        parts = [part for part in self.source.parts if part.kind in self.kinds]
+        findings = run_parts(parts, self.seed, (self.check,))
         failures = [str(finding) for finding in findings if finding.status == "failed"]
         if failures:
             raise CheckFailed("\n\n".join(failures))
         if all(finding.status == "skipped" for finding in findings):
             pytest.skip("; ".join(dict.fromkeys(finding.seen for finding in findings)) or "it has no such part")
-
-
-def _is(found: Check, name: str) -> bool:
-    return found.name == name
 
 
 def parametrize_checks(
@@ -98,13 +111,14 @@ def parametrize_checks(
     generator : DistanceGenerator, InnerBlock, PerspectiveGenerator or function, optional
         What to check, or a function without arguments that returns it and is called when the first case runs.
     constraint : tuple or function, optional
-        Constraint, primal and data, as :func:`check_constraint` takes them, or a function that returns the three.
+        Constraint, primal, data and, if wanted, start, as :func:`check_constraint` takes them, or a function that
+        returns them.
     problem : MinMaxProblem or function, optional
         A problem; its geometry, inner blocks and functions are checked too.
-    oracle : Oracle or function, optional
-        An oracle; for a problem of your own use :func:`check_oracle`.
-    solver : Solver or function, optional
-        A solver; for a problem of your own use :func:`check_solver`.
+    oracle : Oracle, tuple or function, optional
+        An oracle, or an oracle and the problem that it is tried on.
+    solver : Solver, tuple or function, optional
+        A solver, or a solver and the problem that it is tried on.
     seed : int
         Seed of all that is drawn.
 
@@ -116,7 +130,8 @@ def parametrize_checks(
     Raises
     ------
     InvalidInput
-        If nothing is given.
+        If nothing is given, or what is given is of another kind; what a function returns is looked at when its first
+        case runs. Also of a problem beside an oracle or solver, which would not be tried on it.
 
     Examples
     --------
@@ -128,22 +143,26 @@ def parametrize_checks(
     """
     import pytest
 
+    for name, method in (("oracle", oracle), ("solver", solver)):
+        if problem is not None and method is not None:
+            remedy = f"give {name}=({name}, problem) to try it on the problem, or use two decorators."
+            raise InvalidInput(name, method, remedy)
     cases: list[PendingCheck] = []
     if generator is not None:
-        lazy = _Lazy(generator, lambda given: [generator_part(given)])
-        function = inspect.isfunction(generator) or inspect.ismethod(generator)
-        kinds = ("generator", "block", "dual") if function else (lazy.parts[0].kind,)
-        cases += _cases("generator", kinds, lazy, seed)
+        lazy = _lazy(generator, lambda given: [generator_part(given)])
+        cases += _cases("generator", ("generator", "block", "dual") if lazy.late else (lazy.parts[0].kind,), lazy, seed)
     if constraint is not None:
-        cases += _cases("constraint", ("constraint",), _Lazy(constraint, lambda given: [constraint_part(*given)]), seed)
+        cases += _cases("constraint", ("constraint",), _lazy(constraint, _constraint), seed)
     if problem is not None:
-        lazy = _Lazy(problem, problem_parts)
+        lazy = _lazy(problem, problem_parts)
         for kind in ("generator", "block", "dual", "constraint", "problem"):
             cases += _cases({"generator": "primal"}.get(kind, kind), (kind,), lazy, seed)
     if oracle is not None:
-        cases += _cases("oracle", ("oracle",), _Lazy(oracle, lambda given: [oracle_part(given, seed=seed)]), seed)
+        lazy = _lazy(oracle, lambda given: [oracle_part(*_pair(given), seed=seed)])
+        cases += _cases("oracle", ("oracle",), lazy, seed)
     if solver is not None:
-        cases += _cases("solver", ("solver",), _Lazy(solver, lambda given: [solver_part(given, seed=seed)]), seed)
+        lazy = _lazy(solver, lambda given: [solver_part(*_pair(given), seed=seed)])
+        cases += _cases("solver", ("solver",), lazy, seed)
     if not cases:
         raise InvalidInput("problem", None, "give a generator, constraint, problem, oracle or solver to check.")
     return pytest.mark.parametrize("check", cases, ids=[case.name for case in cases])

@@ -80,8 +80,9 @@ def fused(problem: MinMaxProblem, rng: np.random.Generator) -> str:
             scale = 1e-9 + np.abs(alone[name]).max(initial=0.0)
             worst = at(np.abs(part - alone[name]) / scale, tolerance)
             if worst is not None:
-                both = f"{part.flat[worst]:.6g} together, {alone[name].flat[worst]:.6g} alone"
-                raise Fault(f"{name} of {where}, entry {worst}: {both}.", shown(x=x[0]))
+                place = tuple(int(i) for i in np.unravel_index(worst, part.shape))
+                both = f"{part[place]:.10g} together, {alone[name][place]:.10g} alone"
+                raise Fault(f"{name} of {where}, entry {place}: {both}.", shown(x=x[place[0]]))
     return f"{len(problem.family.constraints)} functions"
 
 
@@ -159,7 +160,9 @@ def sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     require(rows == data.size, f"the pieces hold {rows} rows, size is {data.size}.")
     again: Any = sum(share * stacked(batch) for share, batch in pieces)
     worst = at(np.abs(again - whole) / (1e-9 + np.abs(whole).max()), small)
-    require(worst is None, "the mean over pieces is not the mean over all.", shown(pieces=again, whole=whole))
+    if worst is not None:
+        both = f"{again[worst]:.10g} over the pieces, {whole[worst]:.10g} over all"
+        raise Fault(f"the mean over pieces is not the mean over all: entry {worst} is {both}.", shown(x=x[0]))
     batches, _ = data.draw(Position.start(np.random.default_rng(int(rng.integers(2**31)))), 400, 20)
     drawn = np.stack([stacked(batch) for batch in batches])
     error = drawn.std(0, ddof=1) / np.sqrt(len(drawn)) + small * (1e-9 + np.abs(whole).max())

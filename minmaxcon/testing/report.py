@@ -12,6 +12,7 @@ __all__ = ["CheckFailed", "Finding", "Outcome", "Report"]
 Outcome = Literal["passed", "failed", "skipped"]
 
 _WIDTH = 110
+_PAGES = "Pages are those of the documentation: docs/ in the source, or docs/_build/html after `make docs`."
 
 
 class CheckFailed(AssertionError):
@@ -41,7 +42,8 @@ class Finding:
     counterexample : str
         Numbers that show the failure, small enough to read; empty unless it failed.
     page : str
-        The page of the documentation that explains it, relative to its root.
+        The page of the documentation that explains it, relative to its root: ``docs/`` in the source, built by
+        ``make docs``.
     """
 
     subject: str
@@ -118,7 +120,7 @@ class Report(Sequence[Finding]):
             With the failures as its message.
         """
         if self.failures:
-            raise CheckFailed("\n\n".join([self.summary, *map(str, self.failures)]))
+            raise CheckFailed("\n\n".join([self.summary, *map(str, self.failures), _PAGES]))
 
     @property
     def summary(self) -> str:
@@ -129,7 +131,7 @@ class Report(Sequence[Finding]):
 
     def __str__(self) -> str:
         """Return the report: failures in full, then every subject with what was tried, or why it was not."""
-        blocks = [self.summary, *map(str, self.failures)]
+        blocks = [self.summary, *map(str, self.failures)] + [_PAGES] * bool(self.failures)
         width = max((len(finding.check) for finding in self.findings), default=0)
         for subject in dict.fromkeys(finding.subject for finding in self.findings):
             lines = [subject]

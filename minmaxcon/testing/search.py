@@ -35,9 +35,10 @@ def largest_value(
     d = starts.shape[1]
     wide = np.asarray(corner(np.concatenate([np.eye(d), -np.eye(d)])))
     points = np.concatenate([starts, np.asarray(corner(starts - starts.mean(0))), wide])
-    for _ in range(6):
+    for _ in range(200):  # a few are enough for corners; a smooth set takes more
         moved = np.asarray(corner(np.asarray(gradient(points))))
-        better = np.asarray(value(moved)) > np.asarray(value(points))
+        now = np.asarray(value(points))
+        better = np.asarray(value(moved)) > now + 1e-12 * np.abs(now)
         points = np.where(better[:, None], moved, points)
         if not better.any():
             break

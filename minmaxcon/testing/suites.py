@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from minmaxcon.testing.harness import run_check
 from minmaxcon.testing.parts import (
     Part,
     constraint_part,
     generator_part,
     oracle_part,
     problem_parts,
+    run_parts,
     solver_part,
     whole,
 )
@@ -21,9 +21,7 @@ __all__ = ["check_constraint", "check_generator", "check_oracle", "check_problem
 
 
 def _report(title: str, parts: Iterable[Part], seed: Any) -> Report:
-    seed = whole(seed)
-    checks = [(part, check) for part in parts for check in part.suite]
-    return Report(title, tuple(run_check(check, part.label, part.subject, seed) for part, check in checks))
+    return Report(title, tuple(run_parts(parts, whole(seed))))
 
 
 def check_generator(generator: Any, *, seed: int = 0) -> Report:
@@ -76,7 +74,7 @@ def check_constraint(constraint: Any, primal: Any, data: Any, *, start: Any = No
     Raises
     ------
     InvalidInput
-        If an argument is not of its kind.
+        If an argument is not of its kind, or the start is no finite point of X.
     """
     part = constraint_part(constraint, primal, data, start)
     return _report(part.label, [part], seed)
@@ -108,7 +106,7 @@ def check_problem(problem: Any, *, seed: int = 0) -> Report:
 
 
 def check_oracle(oracle: Any, problem: Any = None, *, tolerance: float = 0.1, seed: int = 0) -> Report:
-    """Check an oracle on a problem with known H, and on one without noise.
+    """Check an oracle on a problem with known H, and on problems without noise.
 
     Parameters
     ----------
@@ -116,10 +114,12 @@ def check_oracle(oracle: Any, problem: Any = None, *, tolerance: float = 0.1, se
         What is checked; give it few steps, it is asked about thirty times.
     problem : MinMaxProblem, optional
         A small problem on finite data with a cvxpy form; one in two variables by default. What must hold without noise
-        is checked on data of a single sample, on which any draw is the whole of the data.
+        is checked on two built-in problems of a single sample (a ball with an inner ball; a simplex times a box with
+        an inner simplex and a penalised interval), and on the problem given, with batches that are all of its first
+        500 rows.
     tolerance : float
         By how much the upper bound may be too low where there is noise, on average of three queries: a share of
-        what the starting point is above H.
+        what the starting point is above H, positive.
     seed : int
         Seed of the queries.
 
@@ -131,7 +131,7 @@ def check_oracle(oracle: Any, problem: Any = None, *, tolerance: float = 0.1, se
     Raises
     ------
     InvalidInput
-        If it is no oracle, or the problem no problem.
+        If it is no oracle, the problem no problem on finite data, or the tolerance not positive.
     """
     part = oracle_part(oracle, problem, tolerance=tolerance, seed=seed)
     return _report(part.label, [part], seed)
@@ -147,7 +147,7 @@ def check_solver(solver: Any, problem: Any = None, *, tolerance: float = 0.05, s
     problem : MinMaxProblem, optional
         A small problem on finite data with a cvxpy form; one in two variables by default.
     tolerance : float
-        A solver that says solved must be within this share of :math:`f_0(x_0) - f^*`.
+        A solver that says solved must be within this share of :math:`f_0(x_0) - f^*`; positive.
     seed : int
         Seed of the solves.
 
@@ -159,7 +159,7 @@ def check_solver(solver: Any, problem: Any = None, *, tolerance: float = 0.05, s
     Raises
     ------
     InvalidInput
-        If it is no solver, or the problem no problem.
+        If it is no solver, the problem no problem on finite data, or the tolerance not positive.
     """
     part = solver_part(solver, problem, tolerance=tolerance, seed=seed)
     return _report(part.label, [part], seed)

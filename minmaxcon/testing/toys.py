@@ -1,4 +1,4 @@
-"""Two small problems whose optimum cvxpy finds in milliseconds: what oracles and solvers are tried on."""
+"""Small problems whose optimum cvxpy finds in milliseconds: what oracles and solvers are tried on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch, Evaluation, MinMaxProblem, Source, StochasticMinMaxConstraint
 from minmaxcon.data import Finite
-from minmaxcon.geometry import Ball, BallBlock
+from minmaxcon.geometry import Ball, BallBlock, Box, Simplex, SimplexBlock, interval, product
 
-__all__ = ["Distance", "RobustCost", "robust_toy"]
+__all__ = ["Distance", "PenalisedGap", "RobustCost", "SoftWorstCost", "mixed_toy", "robust_toy"]
 
 
 def _mean(data: Source, name: str) -> Any:
@@ -65,6 +65,65 @@ class RobustCost(StochasticMinMaxConstraint):
     def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
         """See :meth:`StochasticMinMaxConstraint.cvxpy_value`."""
         return _mean(data, "costs") @ x + self.size * cp.norm(x, 2)
+
+
+class SoftWorstCost(StochasticMinMaxConstraint):
+    r""":math:`f(x) = \max_\alpha \langle\alpha, E Cx\rangle - T\,KL(\alpha, 1/k)` on the simplex, C in ``groups``."""
+
+    name = "soft worst cost"
+
+    def __init__(self, groups: int, temperature: float, bound: Any) -> None:
+        self.temperature, self.bound = temperature, bound
+        self.dual = SimplexBlock(groups, temperature)
+
+    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array]:
+        """See :meth:`StochasticMinMaxConstraint.terms`."""
+        return 0.0 * x[..., 0], x @ batch["groups"].mean(0).T
+
+    def evaluate(self, x: Array, batch: Batch) -> Evaluation:
+        """See :meth:`StochasticMinMaxConstraint.evaluate`."""
+        costs = batch["groups"].mean(0)
+        return Evaluation(*self.terms(x, batch), lambda _, a: a @ costs)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
+        """See :meth:`StochasticMinMaxConstraint.cvxpy_value`."""
+        costs = _mean(data, "groups")
+        return self.temperature * (cp.log_sum_exp(costs @ x / self.temperature) - float(np.log(len(costs))))
+
+
+class PenalisedGap(StochasticMinMaxConstraint):
+    r""":math:`f(x) = \max_{|\alpha| \le 1} \alpha E\langle c, x\rangle - q\alpha^2`, c in the array ``gaps``."""
+
+    name = "penalised gap"
+
+    def __init__(self, curvature: float, bound: Any) -> None:
+        self.curvature, self.bound = curvature, bound
+        self.dual = interval(1.0, curvature)
+
+    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array]:
+        """See :meth:`StochasticMinMaxConstraint.terms`."""
+        return 0.0 * x[..., 0], (x @ batch["gaps"].mean(0))[..., None]
+
+    def evaluate(self, x: Array, batch: Batch) -> Evaluation:
+        """See :meth:`StochasticMinMaxConstraint.evaluate`."""
+        slope = batch["gaps"].mean(0)
+        return Evaluation(*self.terms(x, batch), lambda _, a: a * slope)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
+        """See :meth:`StochasticMinMaxConstraint.cvxpy_value`."""
+        return cp.huber(_mean(data, "gaps") @ x, 2.0 * self.curvature) / (4.0 * self.curvature)
+
+
+def mixed_toy() -> MinMaxProblem:
+    """Return a problem of a single sample: inner simplex and penalised interval on a simplex times a box."""
+    arrays = {
+        "points": [[0.8, 0.1, 0.9]],
+        "groups": [[[1.0, -0.5, 0.6], [0.4, 0.2, 0.9], [-0.6, 0.8, 0.3]]],
+        "gaps": [[0.9, -0.4, 0.8]],
+    }
+    constraints = [SoftWorstCost(3, 0.1, 0.35), PenalisedGap(0.5, 0.15)]
+    primal, start = product([Simplex(2), Box([-1.0], [1.0])]), np.array([0.4, 0.6, -0.7])
+    return MinMaxProblem(Distance(), constraints, primal, Finite(arrays), start=start, name="mixed toy")
 
 
 def robust_toy(

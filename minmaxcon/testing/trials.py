@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import to_numpy
-from minmaxcon.core import Estimate, MinMaxProblem, Oracle, Position, Solution, Solver, Start, Status
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core import Batch, Estimate, MinMaxProblem, Oracle, Position, Solution, Solver, Start, Status
+from minmaxcon.data import Finite
 from minmaxcon.errors import Unsupported
 from minmaxcon.solvers import solve
-from minmaxcon.testing.harness import Skip, reference
+from minmaxcon.testing.harness import Fault, Skip, reference
 from minmaxcon.testing.problem_laws import exact_values
 
-__all__ = ["OracleTrial", "SolverTrial"]
+__all__ = ["OracleTrial", "SolverTrial", "Whole", "without_noise"]
+
+_ROWS = 500  # rows of a problem's data that are drawn at every step where there is to be no noise
+
+
+class Whole(Finite):
+    """Finite data whose every batch is all rows, so that there is no noise, whatever a method draws."""
+
+    def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
+        """See :meth:`Source.draw`."""
+        _, after = super().draw(position, steps, batch_size)
+        return (dict(self.arrays) for _ in range(steps)), after
+
+
+def without_noise(problem: MinMaxProblem) -> MinMaxProblem:
+    """Return a problem whose every batch is all of its finite data, or the first rows where these are many."""
+    _, rows = next(iter(problem.data.chunks(_ROWS)))
+    like = problem.data.like
+    dtype = "float32" if like.dtype.itemsize == 4 else "float64"
+    return replace(problem, data=Whole(rows, engine=namespace(like).name, dtype=dtype))
 
 
 @dataclass(frozen=True)
@@ -28,8 +49,8 @@ class OracleTrial:
         The oracle.
     problem : MinMaxProblem
         A problem on finite data.
-    quiet : MinMaxProblem
-        A problem without noise: a single sample.
+    quiet : tuple of MinMaxProblem
+        Problems without noise: of a single sample, or with all samples in every batch.
     tolerance : float
         By how much of :math:`P(x_0) - H` a bound may be wrong where there is noise.
     seed : int
@@ -38,7 +59,7 @@ class OracleTrial:
 
     oracle: Oracle
     problem: MinMaxProblem
-    quiet: MinMaxProblem
+    quiet: tuple[MinMaxProblem, ...]
     tolerance: float
     seed: int
 
@@ -65,10 +86,31 @@ class OracleTrial:
         return levels, self.query(self.problem, levels)
 
     @cached_property
-    def still(self) -> tuple[Any, Estimate]:
-        """Levels and estimate without noise."""
-        levels = self.levels(self.quiet)
-        return levels, self.query(self.quiet, levels)
+    def still(self) -> tuple[tuple[MinMaxProblem, Any, Estimate], ...]:
+        """Each problem without noise, with levels and estimate."""
+        found = []
+        for problem in self.quiet:
+            levels = self.levels(problem)
+            found.append((problem, levels, self.query(problem, levels)))
+        return tuple(found)
+
+    def setback(self, problem: MinMaxProblem) -> float:
+        """Return which share of the way from the start a second query may lose: few steps do less on large problems."""
+        return 0.1 if problem in self.quiet[:2] else 0.5
+
+    def each(self, check: Callable[[MinMaxProblem, Any, Estimate], str]) -> str:
+        """Return what a check tells of each problem without noise; a fault names the problem."""
+        told, skipped = [], []
+        for problem, levels, found in self.still:
+            try:
+                told.append(f"{problem.name}: {check(problem, levels, found)}")
+            except Skip as reason:
+                skipped.append(f"{problem.name}: {reason}")
+            except Fault as fault:
+                raise Fault(f"{fault.seen} (On {problem.name}, without noise.)", fault.counterexample) from None
+        if not told:
+            raise Skip("; ".join(skipped))
+        return "; ".join(told)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,6 +56,34 @@ def test_every_example_is_checked_and_the_report_says_what(capsys: pytest.Captur
     for word in ("primal", "objective", "constraints[0] linear", "unbiased", "convexity", "strong_convexity"):
         assert word in out
     assert "2 of 2" in err
+
+
+def test_its_headline_is_the_command_that_repeats_it(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the problem was loaded with and what the headline, typed into a shell, loads it with are the same."""
+    seen = []
+
+    class Listed(_Plugin):
+        def load(
+            self,
+            names: Sequence[str] = ("a",),
+            bounds: Any = 0.5,
+            folder: str = "",
+            strict: bool = False,
+            seed: int = 0,
+        ) -> mm.MinMaxProblem:
+            seen.append((list(names), list(bounds), folder, strict, seed))
+            return quadratic(0.5)
+
+        def examples(self) -> Sequence[Mapping[str, Any]]:
+            return ({"names": ("a", "b c"), "bounds": [0.05, 0.1], "folder": "it's here; $HOME", "strict": True},)
+
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"checked": SimpleNamespace(value="", load=lambda: Listed)})
+    done = call("check", "checked", "--seed", "3")
+    headline = done.out.splitlines()[0]
+    assert shlex.split(headline)[:3] == ["minmaxcon", "check", "checked"]
+    assert call(*shlex.split(headline)[1:]).out == done.out
+    first, again = seen
+    assert first == again == (["a", "b c"], [0.05, 0.1], "it's here; $HOME", True, 3)
 
 
 def test_a_failure_is_exit_status_1_and_names_its_page(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 import pytest
 
 import minmaxcon as mm
+from minmaxcon.cli.check import check
+from minmaxcon.cli.compare import compare
 from minmaxcon.cli.options import value_of
 from minmaxcon.reference import solve_exact
 from tests.cli.conftest import FILE_OPTIONS
 
-BUDGET = ("--samples", 60_000)
-SEVERAL_LEVELS = ("--samples", 900_000)
+BUDGET = ("--max-samples", 60_000)
+SEVERAL_LEVELS = ("--max-samples", 900_000)
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def compare_table(call: Callable[..., Any], table: Path) -> Callable[..., Any]:
     def run(*words: object) -> Any:
         words = words if "--solvers" in words else (*words, "--solvers", "sfls,iqrc")
         words = words if "--kappa" in words else (*words, "--kappa", 0.3)
-        words = words if "--samples" in words else (*words, *BUDGET)
+        words = words if "--max-samples" in words else (*words, *BUDGET)
         return call("compare", "fair_auc", "--data", table, *FILE_OPTIONS, *words)
 
     return run
@@ -88,7 +91,7 @@ def test_the_same_seed_gives_the_same_but_for_seconds(compare_table: Callable[..
 def test_several_seeds_are_one_line_a_solver(compare_table: Callable[..., Any]) -> None:
     done = compare_table("--seed", "1,2,3", "--solvers", "sfls")
     assert "medians over 3 seeds" in done.out
-    (line,) = [line for line in done.out.splitlines() if line.startswith("sfls")]
+    (line,) = [line for line in done.out.splitlines() if line.startswith("sfls ")]
     data = json.loads(compare_table("--seed", "1,2,3", "--solvers", "sfls", "--json", "--quiet").out)
     entries = data["comparisons"][0]["solvers"]
     assert [entry["seed"] for entry in entries] == [1, 2, 3]
@@ -189,7 +192,7 @@ def test_all_draws_every_problem_and_leaves_out_what_cannot_be_loaded(
     monkeypatch.setattr(mm, "plugin_names", lambda: tuple(known))
     monkeypatch.setattr(mm, "plugin", lambda name: known[name])
     monkeypatch.setattr(mm, "load_problem", lambda name, **options: known[name].load(**options))
-    done = call("compare", "all", "--solvers", "sfls", "--samples", 1_000, "--out", tmp_path / "r")
+    done = call("compare", "all", "--solvers", "sfls", "--max-samples", 1_000, "--out", tmp_path / "r")
     assert done.status == 0
     assert "broken is left out" in done.err
     found = json.loads((tmp_path / "r" / "comparison.json").read_text())["comparisons"]
@@ -209,16 +212,20 @@ def test_all_draws_every_problem_and_leaves_out_what_cannot_be_loaded(
         (("fair_acu",), ("did you mean 'fair_auc'",)),
         (("fair_auc", "--kapa", "0.1"), ("--kapa", "did you mean '--kappa'")),
         (("fair_auc", "--solver", "sfls"), ("--solver", "did you mean '--solvers'")),
-        (("fair_auc", "--kappa", "-5"), ("kappa=-5",)),
+        (("fair_auc", "--kappa", "-5"), ("--kappa=-5",)),
         (("fair_auc", "--kappa", "0.1,0.2"), ("several runs",)),
-        (("fair_auc", "--samples", "0"), ("--samples=0",)),
-        (("fair_auc", "--samples", "many"), ("--samples",)),
+        (("fair_auc", "--max-samples", "0"), ("--max-samples=0",)),
+        (("fair_auc", "--max-samples", "many"), ("--max-samples",)),
+        (("toy", "--samples", "0"), ("--samples=0", "at least")),
+        (("toy", "--bound", "abc"), ("--bound='abc'",)),
+        (("fair_auc", "--data", "a9a.csv", "--solvers", "sfls"), ("a9a.csv",)),
         (("fair_auc", "--time-limit", "-1"), ("--time-limit=-1",)),
         (("fair_auc", "--seed", "-1"), ("--seed='-1'",)),
         (("fair_auc", "--seed", "x"), ("--seed='x'",)),
         (("fair_auc", "--solvers", "sfls:stepz=5"), ("stepz=5", "no such setting")),
         (("fair_auc", "--solvers", "sfls:steps"), ("sfls:steps=500",)),
-        (("fair_auc", "--solvers", "sfls:steps=0"), ("--steps=0",)),
+        (("fair_auc", "--solvers", "sfls:steps=0"), ("--solvers='sfls:steps=0'", "steps=0: must be")),
+        (("fair_auc", "--solvers", "sfls:steps=abc"), ("--solvers='sfls:steps=abc'",)),
         ((), ("NAME",)),
     ],
     ids=" ".join,
@@ -242,11 +249,38 @@ def test_refusals_are_one_line(call: Callable[..., Any], words: tuple[str, ...],
         ("False", True, False),
         ("2024", "loanapp", "2024"),
         ("a,b", None, "a,b"),
+        ("a,b", ("c",), ["a", "b"]),
+        ("a", ("c",), ["a"]),
     ],
 )
 def test_options_of_problems_are_read_as_their_defaults_say(text: str, default: Any, value: Any) -> None:
     assert value_of(text, default) == value
     assert type(value_of(text, default)) is type(value)
+
+
+def test_a_problems_own_samples_are_its_own(call: Callable[..., Any]) -> None:
+    """The budget has another name: the optimum is that of fifty samples, not of the default's."""
+    words = ("compare", "toy", "--max-samples", 10, "--solvers", "switching_subgradient", "--json", "--quiet")
+    values = [
+        json.loads(call(*words, *more).out)["comparisons"][0]["optimum"]["value"] for more in ((), ("--samples", 50))
+    ]
+    few = mm.load_problem("toy", samples=50)
+    assert values[0] != values[1] == pytest.approx(solve_exact(few).objective, abs=1e-7)
+
+
+def test_a_budget_too_small_for_a_look_is_said(call: Callable[..., Any]) -> None:
+    words = ("compare", "toy", "--samples", 200, "--solvers", "sfls:steps=100,conex")
+    small, large = (call(*words, "--max-samples", samples).out for samples in (1_000, 500_000))
+    assert "sfls:steps=100, conex: no checkpoint fell within the budget" in small
+    assert "no checkpoint" not in large
+
+
+def test_no_option_of_a_problem_is_hidden_by_one_of_the_command() -> None:
+    """But for the seed, which is the solve's and the data's."""
+    for command in (check, compare):
+        own = {name for name, one in inspect.signature(command).parameters.items() if one.kind is one.KEYWORD_ONLY}
+        for name in mm.plugin_names():
+            assert own.intersection(mm.plugin(name).options()) <= {"seed"}, (command, name)
 
 
 def test_every_solver_is_named_in_the_help(call: Callable[..., Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import minmaxcon as mm
+from minmaxcon_problems.fair_auc.objectives import OBJECTIVES
 
 
 def test_names_are_one_a_line(call: Callable[..., Any]) -> None:
@@ -25,6 +26,9 @@ def test_problems_are_described_with_the_names_that_options_know(call: Callable[
         assert word in text
     found = {problem["name"]: problem for problem in json.loads(call("problems", "--json").out)}
     assert "kappa" in found["fair_auc"]["options"]
+    objectives = found["fair_auc"]["choices"]["objective"]
+    assert set(objectives) == set(OBJECTIVES)
+    assert len(set(objectives.values())) == len(OBJECTIVES)
 
 
 def test_a_problem_that_fails_to_load_is_listed_with_the_reason(
@@ -68,13 +72,14 @@ def test_data_get_says_what_was_written(
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("demo",), ("problems",), ("data",), ("data", "get"), ("solve",), ("predict",)]
+    "command",
+    [(), ("demo",), ("problems",), ("data",), ("data", "get"), ("solve",), ("predict",), ("compare",), ("check",)],
 )
 def test_every_command_explains_itself(call: Callable[..., Any], command: tuple[str, ...]) -> None:
     done = call(*command, "--help")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"Usage: {' '.join(('minmaxcon', *command))}")
-    assert "Exit status: 0 solved" in done.out
+    assert "Exit status: 0 done" in done.out
 
 
 def test_version(call: Callable[..., Any]) -> None:

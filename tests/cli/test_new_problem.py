@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from minmaxcon import registry
 from minmaxcon.cli import main
 
 NAME, LONGEST = "my_problem", "a_name_of_forty_characters_a_name_of_for"
@@ -51,17 +54,40 @@ def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 def test_the_files_of_a_distribution_are_written(package: Path) -> None:
     source = f"src/minmaxcon_{NAME}"
-    modules = {f"{source}/{name}" for name in ("__init__.py", "functions.py", "plugin.py", "py.typed")}
+    modules = {f"{source}/{name}" for name in ("__init__.py", "functions.py", "problem.py", "py.typed")}
     assert set(content(package)) == {".gitignore", "README.md", "pyproject.toml", "tests/test_problem.py", *modules}
+
+
+@pytest.fixture
+def forget() -> Iterator[None]:
+    """Let no module of this process's stay that a test imported from a package it wrote."""
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("minmaxcon_"):
+            del sys.modules[name]
+    registry.plugin.cache_clear()
+
+
+@pytest.mark.usefixtures("forget")
+@pytest.mark.parametrize("name", ["none", "true", "false", "any", "mapping", "mean_gap", "logistic_loss", "problem"])
+def test_no_name_hides_what_the_package_needs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["new-problem", name, "--out", str(tmp_path / "package")]) == 0
+    monkeypatch.syspath_prepend(tmp_path / "package" / "src")
+    package = importlib.import_module(f"minmaxcon_{name}")
+    assert package.plugin.name == name
+    problem = package.plugin.load(samples=50, kappa=0.2)
+    assert (problem.name, problem.data.size, problem.constraints[0].bound) == (name, 50, 0.2)
+    assert importlib.import_module(f"minmaxcon_{name}.problem").plugin is package.plugin
 
 
 def test_it_tells_what_to_replace(package: Path) -> None:
     found = content(package)
     assert found[f"src/minmaxcon_{NAME}/functions.py"].count("REPLACE") >= 3
-    assert found[f"src/minmaxcon_{NAME}/plugin.py"].count("REPLACE") >= 5
+    assert found[f"src/minmaxcon_{NAME}/problem.py"].count("REPLACE") >= 5
 
 
-@pytest.mark.parametrize("name", ["a", NAME, "csv2", LONGEST])
+@pytest.mark.parametrize("name", ["a", NAME, "csv2", "mean_gap", LONGEST])
 def test_ruff_has_nothing_to_say(name: str, tmp_path: Path) -> None:
     assert main(["new-problem", name, "--out", str(tmp_path / "package")]) == 0
     for words, cwd in itertools.product((["check"], ["format", "--diff"]), (tmp_path, tmp_path / "package")):
@@ -99,6 +125,50 @@ def test_it_is_solved_for_several_bounds(installed: Callable[..., Any]) -> None:
     assert tight["objective"] > loose["objective"]
 
 
+@pytest.mark.usefixtures("forget")
+@pytest.mark.parametrize("command", ["solve", "compare", "check"])
+def test_what_its_code_raises_is_one_line(
+    command: str, package: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package that checks nothing: the error names the problem, what was typed, and what was raised."""
+    monkeypatch.syspath_prepend(package / "src")
+    module = importlib.import_module(f"minmaxcon_{NAME}.problem")
+    monkeypatch.setattr(module, "require_whole", lambda *_, **__: None)
+    point = EntryPoint(NAME, f"minmaxcon_{NAME}:plugin", registry.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(registry, "_entry_points", lambda: {NAME: point})
+    registry.plugin.cache_clear()
+    done = call(command, NAME, "--samples", "x")
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    for word in (f"problem '{NAME}' could not be loaded with", "--samples x", "TypeError: "):
+        assert word in done.err
+
+
+def test_before_it_is_installed_the_remedy_is_said(call: Callable[..., Any]) -> None:
+    done = call("solve", NAME)
+    assert (done.status, done.out) == (2, "")
+    assert f"problem='{NAME}': unknown name" in done.err
+    assert "pip install --editable FOLDER" in done.err
+
+
+@pytest.mark.usefixtures("forget")
+@pytest.mark.parametrize("command", ["solve", "compare", "check"])
+@pytest.mark.parametrize(
+    "option, value", [("samples", "x"), ("samples", "0"), ("samples", "2.5"), ("kappa", "-1"), ("kappa", "x")]
+)
+def test_options_that_cannot_be_are_one_line(
+    command: str, option: str, value: str, package: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here without an installation: the entry point is given, the package is the one that was written."""
+    monkeypatch.syspath_prepend(package / "src")
+    point = EntryPoint(NAME, f"minmaxcon_{NAME}:plugin", registry.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(registry, "_entry_points", lambda: {NAME: point})
+    registry.plugin.cache_clear()
+    done = call(command, NAME, f"--{option}", value)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert f"--{option}=" in done.err
+    assert value in done.err
+
+
 def test_what_is_broken_in_it_is_found(package: Path, installed: Callable[..., Any]) -> None:
     """The tests that the package brings can fail: a sign is enough."""
     broken = package.parent / "broken"
@@ -125,6 +195,7 @@ def test_what_is_broken_in_it_is_found(package: Path, installed: Callable[..., A
         ("é", "such as 'my_problem'"),
         ("../up", "did you mean 'up'?"),
         ("lambda", "keyword of Python"),
+        ("all", "every problem in `minmaxcon compare`"),
         ("fair_auc", "is the name of a problem that is installed"),
         ("problems", "minmaxcon_problems would hide"),
         (LONGEST + "t", "at most 40"),

@@ -40,8 +40,9 @@ def test_a_network_moves_less_and_less() -> None:
     check(problem, solution, objective=0.32, fall=0.4)
     assert solution.certificate.lower == -np.inf  # the problem is not convex: no bound is claimed
     assert solution.status is not mm.Status.SOLVED
-    with pytest.raises(mm.Unsupported, match="linear"):
-        mm.plugin("fair_auc").export(problem, solution.x)
+    arrays, description = mm.plugin("fair_auc").export(problem, solution.x)
+    assert description["model"] == "mlp"
+    assert sorted(arrays) == ["hidden_bias", "hidden_weight", "output_weight"]
 
 
 @pytest.mark.rel

@@ -9,7 +9,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
-from minmaxcon.reference import level_value, solve_exact
+from minmaxcon.reference import level_value, proximal_point, solve_exact
 from minmaxcon.reference.solver import load_cvxpy, minimize
 from tests.cases import PROBLEMS, finite, optimum, problem, quadratic
 from tests.problem_library import HalfSquare, Linear
@@ -162,3 +162,9 @@ def test_proximal_centers_may_differ_between_runs() -> None:
 def test_a_constraint_without_a_cvxpy_form_is_named() -> None:
     with pytest.raises(mm.Unsupported, match="RobustRegression has no cvxpy form"):
         solve_exact(problem("regression_weakly_convex"))
+
+
+@pytest.mark.parametrize("call", [solve_exact, lambda x: proximal_point(x, [0.0], 1.0), lambda x: level_value(x, 0.0)])
+def test_what_is_no_problem_is_refused(call: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match="problem='x': must be a MinMaxProblem"):
+        call("x")

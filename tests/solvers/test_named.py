@@ -50,3 +50,9 @@ def test_a_value_is_refused_by_the_part_that_takes_it() -> None:
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(mm.UnknownName, match="did you mean 'sfls'"):
         named_solver("slfs")
+
+
+@pytest.mark.parametrize("name", [["sfls"], None, 3])
+def test_what_is_no_name_is_refused(name: Any) -> None:
+    with pytest.raises(mm.UnknownName, match=r"solver=.*Known: sfls"):
+        named_solver(name)

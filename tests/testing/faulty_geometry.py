@@ -27,6 +27,12 @@ class HighDiameter(mm.Simplex):
         return super().value(u) - 0.01 * float(np.log(self.dimension))
 
 
+class SlightlyHighDiameter(mm.Simplex):
+    @property
+    def squared_diameter(self) -> float:
+        return 1.0005 * super().squared_diameter
+
+
 class NoProjection(mm.Ball):
     def project(self, u: Array) -> Array:
         return u

@@ -167,6 +167,51 @@ class StaysAtPosition(Quick):
         return replace(found, next=replace(found.next, position=state[1]))
 
 
+class HalfDuals(Quick):
+    """Scaled inner variables half as long, which leave a set that does not hold 0."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, scaled=0.5 * found.scaled)
+
+
+class NegativeDuals(Quick):
+    """The sign of the scaled inner variables is lost."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        return replace(found, scaled=-found.scaled)
+
+
+class NoDuals(Quick):
+    """All weight on the objective: duals that are valid, and prove next to nothing."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        weights = 0.0 * found.weights
+        weights[:, 0] = 1.0
+        return replace(found, weights=weights, scaled=0.0 * found.scaled, upper=found.upper)
+
+
+class LowOnSimplex(Quick):
+    """A bound that fails on inner simplices alone, so that only a problem that has one shows it."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        simplex = any(isinstance(block, mm.SimplexBlock) for block in state.dual.blocks)
+        off = 2.0 if simplex else 0.0
+        return replace(found, upper=found.upper - off, values=found.values - off)
+
+
+class LowOnMany(Quick):
+    """A bound that fails with more than one row only, where there is no noise."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        found = super().estimate(state)
+        off = 20.0 if type(state.problem.data).__name__ == "Whole" else 0.0
+        return replace(found, upper=found.upper - off, values=found.values - off)
+
+
 class WrongDuals(Quick):
     """Weights and scaled inner variables too large: the bound drawn from them is not valid."""
 
@@ -192,6 +237,24 @@ class OneSided(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         return Linear().cvxpy_value(cp, x, data)
+
+
+class Surcharge(OneSided):
+    """f(x) = E <c, x> + max of alpha <c, x> over alpha in [0.5, 1]."""
+
+    dual = mm.BoxBlock([0.5], [1.0])
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array]:
+        cost = x @ batch["costs"].mean(0)
+        return cost, cost[..., None]
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        slope = batch["costs"].mean(0)
+        return mm.Evaluation(*self.terms(x, batch), lambda y, a: y[..., None] * slope + a * slope)
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        cost = Linear().cvxpy_value(cp, x, data)
+        return cost + cp.maximum(0.5 * cost, cost)
 
 
 class OtherSide(Quick):

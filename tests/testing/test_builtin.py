@@ -91,8 +91,23 @@ def test_a_problem_of_surrogates_is_checked_as_far_as_it_goes() -> None:
     rows = labelled(n=120)
     report = check_problem(build_target_problem(rows, resolve_metric("inter_group"), 0.05))
     passes(report)
-    assert {finding.subject for finding in report.having("passed")} >= {"primal", "dual"}
-    assert all("surrogates" in f.seen for f in report if f.subject in ("objective", "problem"))
+    passed = {(finding.subject, finding.check) for finding in report.having("passed")}
+    assert {subject for subject, _ in passed} >= {"primal", "dual", "objective", "problem"}
+    side = "constraints[0] AUC gap, upper side"
+    assert {(side, name) for name in ("shapes", "unbiased", "gradient", "pure", "run_axis", "engines")} <= passed
+    assert {("problem", "fused"), ("problem", "sampling")} <= passed
+
+
+def test_a_wrong_sign_in_a_surrogate_is_found() -> None:
+    target = build_target_problem(labelled(n=120), resolve_metric("inter_group"), 0.05)
+    faithful = target.objective.evaluate
+
+    def turned(x: Any, batch: Any) -> mm.Evaluation:
+        found = faithful(x, batch)
+        return mm.Evaluation(found.F, found.G, lambda y, a: -found.pullback(y, a))
+
+    target.objective.evaluate = turned
+    assert ("objective", "gradient") in {(found.subject, found.check) for found in check_problem(target).failures}
 
 
 def test_a_network_has_no_cvxpy_form_and_hides_its_parameters_from_autograd() -> None:

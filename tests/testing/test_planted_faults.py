@@ -21,7 +21,7 @@ from minmaxcon.testing.parts import (
     solver_part,
     suite_names,
 )
-from tests.cases import arrays, regression
+from tests.cases import arrays, problem, regression
 from tests.problem_library import CVaR, HalfSquare, Linear, MeanGap, Robust, RobustRegression, WorstGroup
 from tests.testing import faulty_functions as functions
 from tests.testing import faulty_geometry as geometry
@@ -95,6 +95,21 @@ def one_sided(make: Callable[[], mm.Oracle]) -> Callable[[], Part]:
     return build
 
 
+def on_simplex(make: Callable[[], mm.Oracle]) -> Callable[[], Part]:
+    return lambda: oracle_part(make(), problem("worst_group"))
+
+
+def on_box(make: Callable[[], mm.Oracle]) -> Callable[[], Part]:
+    """Return the checks of an oracle on a problem whose inner interval does not hold 0."""
+
+    def build() -> Part:
+        return oracle_part(
+            make(), mm.MinMaxProblem(HalfSquare(), [methods.Surcharge(-0.1)], mm.Ball(3, 2.0), functions.data())
+        )
+
+    return build
+
+
 def whole(
     objective: Any = None,
     constraints: Any = None,
@@ -152,6 +167,7 @@ FAULTS: dict[str, Fault] = {
     # Functions: convexity
     "non-convex loss declared convex": Fault("convexity", regressed(0.0), regressed(1.0)),
     "concave kink declared convex": Fault("convexity", on(functions.ConcaveKink), on(MeanGap)),
+    "non-convex loss below its tangents": Fault("tangents", regressed(0.0), regressed(1.0)),
     "modulus understated by a tenth": Fault(
         "curvature", on(lambda: functions.Bent(1.0, 0.9)), on(lambda: functions.Bent(1.0, 1.0))
     ),
@@ -175,6 +191,9 @@ FAULTS: dict[str, Fault] = {
     # Geometries
     "diameter too small": Fault("diameter", gen(lambda: geometry.LowDiameter(3, 1.0)), gen(lambda: mm.Ball(3, 1.0))),
     "diameter too large": Fault("diameter", gen(lambda: geometry.HighDiameter(3)), gen(lambda: mm.Simplex(3))),
+    "diameter too large by a two-thousandth": Fault(
+        "diameter", gen(lambda: geometry.SlightlyHighDiameter(3)), gen(lambda: mm.Simplex(3))
+    ),
     "prox without projection": Fault("prox", gen(lambda: geometry.NoProjection(3, 1.0)), gen(lambda: mm.Ball(3, 1.0))),
     "prox forgets the penalty": Fault(
         "prox", gen(lambda: geometry.ForgetsPenalty(3, 1.0)), gen(lambda: mm.Ball(3, 1.0))
@@ -301,6 +320,13 @@ FAULTS: dict[str, Fault] = {
     "alpha where a is meant": Fault("estimate", oracle(methods.AlphaForA), sound_oracle),
     "weights that do not sum to 1": Fault("estimate", oracle(methods.UnnormalisedWeights), sound_oracle),
     "duals that prove too much": Fault("estimate", oracle(methods.WrongDuals), sound_oracle),
+    "half of a on a simplex": Fault("estimate", on_simplex(methods.HalfDuals), on_simplex(methods.Quick)),
+    "minus a on a simplex": Fault("estimate", on_simplex(methods.NegativeDuals), on_simplex(methods.Quick)),
+    "half of a on a box": Fault("estimate", on_box(methods.HalfDuals), on_box(methods.Quick)),
+    "minus a on a box": Fault("estimate", on_box(methods.NegativeDuals), on_box(methods.Quick)),
+    "U below H where there is an inner simplex": Fault("upper_bound", oracle(methods.LowOnSimplex), sound_oracle),
+    "U below H on the problem given": Fault("upper_bound", on_simplex(methods.LowOnMany), on_simplex(methods.Quick)),
+    "duals that prove nothing": Fault("tightness", oracle(methods.NoDuals), sound_oracle),
     "a state that is written to": Fault("pure", oracle(methods.WritesState), sound_oracle),
     "proximal term forgotten": Fault("proximal", oracle(methods.ForgetsProximal), sound_oracle),
     "the next query draws the same samples": Fault("goes_on", oracle(methods.StaysAtPosition), sound_oracle),

@@ -23,6 +23,7 @@ from minmaxcon.testing import (
     check_solver,
     parametrize_checks,
 )
+from minmaxcon.testing.generator_laws import GENERATOR
 from minmaxcon.testing.parts import all_checks
 from tests.cases import PROBLEMS, finite, quadratic
 from tests.problem_library import Linear
@@ -83,6 +84,98 @@ def test_what_a_plug_in_raises_is_a_failure_that_quotes_it() -> None:
     assert "KeyError" in report.failures[0].seen
     assert "no such column" in report.failures[0].seen
     assert "test_reports.py" in report.failures[0].counterexample
+    assert [failure.check for failure in report.failures] == ["shapes"]
+    assert all(found.seen == "after shapes is mended" for found in report if found.check != "shapes")
+    problem = mm.MinMaxProblem(Broken(), [Linear(1.0)], mm.Ball(3, 1.0), finite("costs"))
+    failed = [(failure.subject, failure.check) for failure in check_problem(problem).failures]
+    assert failed == [("objective", "shapes")]
+
+
+def test_the_place_of_an_exception_is_in_the_plug_in_not_in_what_it_calls() -> None:
+    class Deep(Linear):
+        def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+            np.linalg.solve(np.zeros((2, 2)), np.zeros(2))
+            raise AssertionError("not reached")
+
+    failure = check_constraint(Deep(), mm.Ball(3, 1.0), finite("costs")).failures[0]
+    assert "LinAlgError" in failure.seen
+    assert "test_reports.py" in failure.counterexample
+
+
+def test_what_is_no_evaluation_is_named() -> None:
+    class Pair(Linear):
+        def evaluate(self, x: Any, batch: mm.Batch) -> Any:
+            return x.sum(-1), None
+
+    (failure,) = check_constraint(Pair(), mm.Ball(3, 1.0), finite("costs")).failures
+    assert "evaluate() must return mm.Evaluation; it returned tuple" in failure.seen
+
+
+def test_a_wrong_gradient_is_not_reported_as_a_lack_of_convexity() -> None:
+    problem = quadratic()
+    report = check_constraint(WrongSign(), problem.primal, problem.data)
+    found = {finding.check: finding for finding in report}
+    assert {failure.check for failure in report.failures} == {"gradient", "autograd"}
+    assert found["convexity"].status == "passed"
+    for name in ("tangents", "curvature"):
+        assert (found[name].status, found[name].seen) == ("skipped", "after gradient is mended")
+
+
+def test_an_oracle_that_raises_is_one_failure() -> None:
+    class Raises(mm.SMD):
+        def advance(self, state: Any) -> Any:
+            raise KeyError("memory")
+
+    report = check_oracle(Raises(steps=20))
+    assert [failure.check for failure in report.failures] == ["estimate"]
+    assert any("the same exception at the same place" in finding.seen for finding in report)
+
+
+@pytest.mark.parametrize(
+    "name", ["functions fused in the wrong order", "shares of pieces do not sum to 1", "other numbers with torch"]
+)
+def test_numbers_that_are_said_to_differ_differ_in_print(name: str) -> None:
+    from tests.testing.test_planted_faults import FAULTS, found
+
+    seen = found(FAULTS[name].faulty(), FAULTS[name].check).seen
+    if "shares" in name:
+        assert "sum to 1" in seen  # the fault below is what prints two numbers
+        from tests.testing.test_planted_faults import whole
+
+        seen = found(whole(source=SlightlyOtherPieces)(), "sampling").seen
+        assert "entry 0" in seen or "entry 1" in seen
+    one, other = re.findall(r"-?\d+\.\d+(?:e-?\d+)?", seen)[-2:]
+    assert one != other, seen
+
+
+class SlightlyOtherPieces(mm.Finite):
+    """The first piece is a hundred-millionth too large."""
+
+    def chunks(self, rows: Any = None) -> Any:
+        found = list(super().chunks(rows))
+        for i, (share, batch) in enumerate(found):
+            factor = 1.0 + 1e-8 * (i == 0 and len(found) > 1)
+            yield share, {name: factor * array for name, array in batch.items()}
+
+
+@pytest.mark.parametrize("declared, told", [(5.0, "declared 5, largest seen 0: declare 0"), (0.0, "")])
+def test_a_modulus_declared_far_too_large_is_told(declared: float, told: str) -> None:
+    from tests.testing.faulty_functions import Bent
+
+    function = Bent(0.0, declared)
+    report = check_constraint(function, mm.Ball(3, 2.0), finite("costs"))
+    (found,) = [finding for finding in report if finding.check == "curvature"]
+    assert found.status == "passed"
+    assert told in found.seen
+    assert ("declared" in found.seen) == bool(told)
+
+
+def test_the_report_says_where_its_pages_are() -> None:
+    text = str(failing())
+    assert text.count("make docs") == 1
+    assert "make docs" not in str(check_generator(mm.Ball(3, 1.0)))
+    pages = {check.name: check.page for check in GENERATOR}
+    assert pages["prox"] == pages["reference_forms"] == "howto/new_generator.html#what-must-hold"
 
 
 def anchors(page: Path) -> set[str]:
@@ -134,6 +227,25 @@ def test_what_is_of_another_kind_is_refused(check: Any, arguments: Any) -> None:
 def test_a_seed_is_a_whole_number(seed: Any) -> None:
     with pytest.raises(mm.InvalidInput, match="seed"):
         check_generator(mm.Ball(3, 1.0), seed=seed)
+
+
+@pytest.mark.parametrize("tolerance", [-1, 0, float("nan"), float("inf"), "x", True, None])
+def test_a_tolerance_is_a_positive_number(tolerance: Any) -> None:
+    for check, subject in ((check_oracle, mm.SMD()), (check_solver, mm.SFLS())):
+        with pytest.raises(mm.InvalidInput, match="tolerance"):
+            check(subject, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("start", [[0.0, 0.0], [np.nan, 0.0, 0.0], [3.0, 0.0, 0.0], "x", 0.0])
+def test_a_start_is_a_point_of_the_set(start: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match="start"):
+        check_constraint(Linear(), mm.Ball(3, 1.0), finite("costs"), start=start)
+
+
+def test_an_oracle_is_not_tried_on_a_stream() -> None:
+    problem = mm.MinMaxProblem(Linear(), [Linear(1.0)], mm.Ball(3, 1.0), mm.Stream([{"costs": np.zeros(3)}]))
+    with pytest.raises(mm.InvalidInput, match="finite data"):
+        check_oracle(mm.SMD(), problem)
 
 
 def test_without_cvxpy_the_rest_is_checked() -> None:
@@ -189,6 +301,46 @@ def test_cases_are_lazy_named_and_fail_with_the_finding() -> None:
     assert calls == [1]
     with pytest.raises(pytest.skip.Exception):
         cases[names.index("generator-penalty_convex")]()  # a check of inner blocks
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"constraint": 3},
+        {"constraint": (Linear(), mm.Ball(3, 1.0))},
+        {"problem": 3},
+        {"generator": 3},
+        {"oracle": 3},
+        {"oracle": (mm.SMD(), 3)},
+        {"solver": 3},
+        {"problem": quadratic(), "oracle": mm.SMD()},
+        {"problem": quadratic, "solver": mm.SFLS()},
+    ],
+)
+def test_cases_of_another_kind_are_refused_at_once(given: Any) -> None:
+    with pytest.raises(mm.InvalidInput):
+        parametrize_checks(**given)
+
+
+def test_an_oracle_is_tried_on_the_problem_beside_it() -> None:
+    (case,) = [
+        case
+        for case in parametrize_checks(oracle=(mm.SMD(steps=40), PROBLEMS["mean_gap"].build())).mark.args[1]
+        if case.name == "oracle-estimate"
+    ]
+    (part,) = case.source.parts
+    assert len(part.subject.quiet) == 3
+    case()
+
+
+def test_cases_skip_what_would_repeat_a_failure() -> None:
+    problem = quadratic()
+    mark = parametrize_checks(constraint=lambda: (WrongSign(), problem.primal, problem.data)).mark
+    cases = dict(zip(mark.kwargs["ids"], mark.args[1], strict=True))
+    with pytest.raises(CheckFailed):
+        cases["constraint-gradient"]()
+    with pytest.raises(pytest.skip.Exception, match="after gradient is mended"):
+        cases["constraint-curvature"]()
 
 
 def test_cases_need_an_object() -> None:

@@ -4,9 +4,8 @@ r"""A portfolio of the largest expected return whose tail loss is bounded.
           E\Big[t + \frac{(-\langle r, w\rangle - t)_+}{1 - \beta}\Big] \le b,
           \qquad w \text{ in the simplex},\ t \in [-T, T]
 
-The constraint bounds the conditional value-at-risk (expected shortfall) of the loss at level :math:`\beta`: minimised
-over t it is the mean of the worst :math:`1 - \beta` of the losses, and the minimiser is the value-at-risk [1]_. The
-kink is rounded off a little, see :class:`CVaR`. The returns r are those of a month, the objective is the return of a
+Minimised over t, the constraint is the conditional value-at-risk of the loss: the mean of the worst :math:`1 - \beta`
+[1]_. The kink is rounded off a little, see :class:`CVaR`. The returns r are those of a month, the objective is of a
 year, and x holds w and t/T: so scaled, both parts of x and both functions move alike, and methods need fewer steps.
 
 .. [1] Rockafellar and Uryasev (2000), Optimization of Conditional Value-at-Risk.
@@ -21,6 +20,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
+from minmaxcon.checks import number, positive, whole
 
 from .market import simulate
 
@@ -46,7 +46,8 @@ class NegativeReturn(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """Return the exact mean."""
-        return -_YEAR * (returns_of(data).mean(0) @ x[:-1])
+        ((_, rows),) = data.chunks(data.size)
+        return -_YEAR * (np.asarray(rows["returns"]).mean(0) @ x[:-1])
 
 
 class CVaR(mm.StochasticMinMaxConstraint):
@@ -84,15 +85,11 @@ class CVaR(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         r"""Return the exact mean; :math:`p_\epsilon(u) = (u + h(u))/2` with a Huber function h of the size of u."""
-        returns, width = returns_of(data), self.smoothing
+        ((_, rows),) = data.chunks(data.size)
+        returns, width = np.asarray(rows["returns"]), self.smoothing
         excess = -(returns @ x[:-1]) - self.unit * x[-1]
         size = (cp.huber(excess, width) + width**2) / (2.0 * width) if width > 1e-6 else cp.abs(excess)
         return self.unit * x[-1] + cp.sum(excess + size) / (2.0 * (1.0 - self.beta) * len(returns))
-
-
-def returns_of(data: mm.Source) -> Any:
-    """Return all returns of finite data as a NumPy array (n, assets)."""
-    return np.concatenate([np.asarray(batch["returns"]) for _, batch in data.chunks()])
 
 
 def tail_mean(losses: Any, beta: float) -> Any:
@@ -114,8 +111,8 @@ class CVaRPortfolio(mm.ProblemPlugin):
         self,
         bound: Any = 5.0,
         *,
-        beta: Any = 0.9,
-        smoothing: Any = 0.05,
+        beta: float = 0.9,
+        smoothing: float = 0.05,
         assets: int = 16,
         scenarios: int = 2000,
         seed: int = 0,
@@ -132,11 +129,9 @@ class CVaRPortfolio(mm.ProblemPlugin):
             :math:`\beta\in[0.5, 1)`.
         smoothing : float
             :math:`\epsilon \ge 0`, percent. The conditional value-at-risk is overstated by at most
-            :math:`\epsilon/(4(1-\beta))`, in truth by far less, and lower bounds become tight: at a kink a subgradient
-            says little of the minimum.
+            :math:`\epsilon/(4(1-\beta))`, and lower bounds become tight: at a kink a subgradient says little.
         assets, scenarios, seed : int
-            Number of assets, cash included, at least 4; scenarios to learn from, at least 100, and as many to judge
-            by; seed of the scenarios.
+            Assets, cash included, at least 4; scenarios to learn from, at least 100, and as many to judge by; seed.
         engine, dtype : str
             Array engine and precision.
 
@@ -145,20 +140,10 @@ class CVaRPortfolio(mm.ProblemPlugin):
         InvalidInput
             If an option is out of range.
         """
-        levels = checked_bound(bound)
-        if not (isinstance(smoothing, int | float) and 0.0 <= smoothing < np.inf):
-            raise mm.InvalidInput("smoothing", smoothing, "must be finite and at least 0.")
-        if not (isinstance(beta, float) and 0.5 <= beta < 1.0):
-            raise mm.InvalidInput("beta", beta, "must lie in [0.5, 1).")
-        wholes: tuple[tuple[str, Any, int], ...] = (
-            ("assets", assets, 4),
-            ("scenarios", scenarios, 100),
-            ("seed", seed, 0),
-        )
-        for option, value, least in wholes:
-            if not isinstance(value, int | np.integer) or value < least:
-                raise mm.InvalidInput(option, value, f"must be a whole number of at least {least}.")
-        train, test = simulate(assets, scenarios, seed)
+        levels = positive("bound", bound, several=True)
+        smoothing = number("smoothing", smoothing, "must be finite and at least 0.", least=0.0)
+        beta = number("beta", beta, "must lie in [0.5, 1).", least=0.5, below=1.0)
+        train, test = simulate(whole("assets", assets, 4), whole("scenarios", scenarios, 100), whole("seed", seed, 0))
         # The value-at-risk of any mixture lies in [-T, T]: it is at most the conditional one, convex in w and so at
         # most that of some asset; and, since beta >= 1/2, at least minus the same of the gain.
         unit = float(max(tail_mean(-train, beta).max(), tail_mean(train, beta).max()))
@@ -178,7 +163,7 @@ class CVaRPortfolio(mm.ProblemPlugin):
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: the tail by sorting, for both sets of scenarios."""
-        beta, width = problem.details["beta"], problem.details["smoothing"]
+        beta, width = problem.details["beta"], max(problem.details["smoothing"], 1e-9)
         w, t = np.asarray(x[:-1], dtype=np.float64), float(x[-1]) * problem.details["unit"]
         parts = {name: -problem.details[name] @ w for name in ("train", "test")}
         excess = parts["train"] - t
@@ -186,27 +171,14 @@ class CVaRPortfolio(mm.ProblemPlugin):
             {"rows": len(loss), "expected_return": -_YEAR * float(loss.mean()), "cvar": float(tail_mean(loss, beta))}
             for loss in parts.values()
         ]
-        above = np.where(excess > 0, excess, 0.0)
-        near = excess[np.abs(excess) < width]
-        more = float(((near + width) ** 2 / (4.0 * width) - np.maximum(near, 0.0)).sum()) if near.size else 0.0
-        value = t + (float(above.sum()) + more) / ((1.0 - beta) * len(excess))
+        above = np.where(np.abs(excess) < width, (excess + width) ** 2 / (4.0 * width), np.maximum(excess, 0.0))
+        value = t + float(above.mean()) / (1.0 - beta)
         objective = _YEAR * float(parts["train"].mean())
         return {"objective": objective, "values": [value], "train": measured[0], "test": measured[1]}
 
     def examples(self) -> Sequence[Mapping[str, Any]]:
         """Return option sets that are small enough to check and compare quickly."""
         return ({"assets": 6, "scenarios": 400},)
-
-
-def checked_bound(bound: Any) -> Any:
-    """Return the bound as a vector, or refuse it."""
-    try:
-        array = np.atleast_1d(np.asarray(bound, dtype=np.float64))
-    except (TypeError, ValueError):
-        array = np.array([np.nan])
-    if array.ndim != 1 or array.size == 0 or not (np.isfinite(array) & (array > 0)).all():
-        raise mm.InvalidInput("bound", bound, "must be positive and finite: a number or a list of them.")
-    return array
 
 
 plugin = CVaRPortfolio()

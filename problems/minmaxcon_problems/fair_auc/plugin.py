@@ -18,7 +18,6 @@ from .download import DOWNLOADS, download
 from .evaluation import evaluation, scores_of
 from .metrics import METRICS, resolve_metric
 from .notes import cautions, target_cautions
-from .objectives import OBJECTIVES
 from .partition import Dataset, dataset_from
 from .saved import model_arrays, score_rows
 from .target_problem import build_target_problem
@@ -229,7 +228,11 @@ class FairAUC(mm.ProblemPlugin):
         """See :meth:`minmaxcon.ProblemPlugin.choices`."""
         return {
             "metric": {name: metric.description for name, metric in METRICS.items()},
-            "objective": dict.fromkeys(OBJECTIVES, "what is best subject to max_gap"),
+            "objective": {
+                "auc": "one minus the AUC itself; like the others it goes with max_gap",
+                "quadratic_auc": "quadratic pairwise surrogate of the AUC, as with kappa",
+                "logistic": "logistic loss of the labels",
+            },
             "data": {name: info.description for name, info in DATASETS.items()},
         }
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array
+from minmaxcon.checks import number, positive, whole
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
 from minmaxcon.models import Risk, SquaredLoss
 
@@ -26,14 +27,7 @@ class SquaredMeanGap(mm.StochasticMinMaxConstraint):
     With :math:`G = h\,(1_a/\Pr(a) - 1_b/\Pr(b))`, the array ``contrast`` (n,); it is 0 for rows whose group is not
     known. The maximum is at :math:`\alpha = 2 E\,G`, so it is exact on :math:`[-I, I]` with :math:`I = 2\max_w|E\,G|`.
 
-    Parameters
-    ----------
-    model : Linear
-        The scores h.
-    reach : float
-        :math:`\max_w|E\,G|` over the primal set, or a larger number.
-    bound : float or array (R,)
-        b.
+    ``reach`` is that maximum over the primal set, or a larger number.
     """
 
     def __init__(self, model: mm.Linear, reach: float, bound: Any) -> None:
@@ -53,11 +47,8 @@ class SquaredMeanGap(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.cvxpy_value`."""
-        parts = [
-            weight * np.asarray(b["features"]).T @ np.asarray(b["contrast"]) / len(b["contrast"])
-            for weight, b in data.chunks()
-        ]
-        return cp.square(sum(parts) @ x)
+        ((_, rows),) = data.chunks(data.size)
+        return cp.square((np.asarray(rows["contrast"]) @ np.asarray(rows["features"]) / data.size) @ x)
 
 
 class FairRegression(mm.ProblemPlugin):
@@ -102,9 +93,13 @@ class FairRegression(mm.ProblemPlugin):
         MissingDependency
             If the package wooldridge, which brings the data, is not installed.
         """
-        train, test = _parts(seed, known)
+        positive("bound", bound, several=True)
+        remedy = "must be above 0 and at most 1, the share of rows whose group is known."
+        share = number("known", known, remedy, above=0.0, most=1.0)
+        train, test = _parts(whole("seed", seed, 0), share)
         weights = population_weights(np.column_stack([train["female"], ~train["female"]]) & train["known"][:, None])
         contrast = weights[:, 0] - weights[:, 1]
+        arrays = {name: train[name] for name in ("features", "target")}
         model = mm.Linear(train["features"].shape[1])
         primal = mm.Ball(model.dimension, radius)
         reach = float(model.score_bound(primal.radius, contrast @ train["features"] / len(contrast)))
@@ -112,11 +107,7 @@ class FairRegression(mm.ProblemPlugin):
             Risk(model, SquaredLoss(), name="mean squared error"),
             [SquaredMeanGap(model, reach, bound)],
             primal,
-            mm.Finite(
-                {"features": train["features"], "target": train["target"], "contrast": contrast},
-                engine=engine,
-                dtype=dtype,
-            ),
+            mm.Finite({**arrays, "contrast": contrast}, engine=engine, dtype=dtype),
             name=self.name,
             details={"train": train, "test": test},
         )
@@ -124,12 +115,7 @@ class FairRegression(mm.ProblemPlugin):
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`.
 
-        Returns
-        -------
-        mapping
-            ``objective``, ``values``; ``train``, ``test`` with the mean squared error ``mse``, the explained share of
-            the variance ``r2`` and ``gap``, the mean prediction of men minus that of women, of all rows: also of those
-            whose group the solver was not told.
+        ``gap`` is the mean prediction of men minus that of women, also of rows whose group the solver was not told.
         """
         w = np.asarray(x, dtype=np.float64)
         train = problem.details["train"]
@@ -146,19 +132,9 @@ def _parts(seed: int, known: float) -> list[dict[str, Any]]:
     raw = np.stack([columns[name] for name in (*_FEATURES, "lwage")], axis=1)
     scaled = Standardizer.fit(raw[split[0]]).transform(raw)
     features = np.column_stack([np.ones(len(raw)), scaled[:, :-1]])
-    told = np.random.default_rng([seed, 1]).random(len(raw)) < _share(known)
+    told = np.random.default_rng([seed, 1]).random(len(raw)) < known
     names = {"features": features, "target": scaled[:, -1], "female": female, "known": told}
     return [{name: column[rows] for name, column in names.items()} for rows in split]
-
-
-def _share(known: Any) -> float:
-    try:
-        share = float(known)
-    except (TypeError, ValueError):
-        share = 0.0
-    if not 0 < share <= 1:
-        raise mm.InvalidInput("known", known, "must be above 0 and at most 1, the share of rows whose group is known.")
-    return share
 
 
 def _gap(scores: Any, women: Any, men: Any) -> float:

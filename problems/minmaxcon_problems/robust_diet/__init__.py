@@ -3,11 +3,10 @@ r"""The cheapest diet whose nutrients suffice although what foods contain is unc
 .. math:: \min_{0 \le x \le c}\ E\langle p, x\rangle \quad\text{subject to}\quad
           \max_{|\alpha|_2 \le s} E\langle \alpha - \xi_i, x\rangle \le -q, \qquad i = 1..m
 
-x is what a day's ration of each food costs at the prices of the table, in dimes; p is the price of a market day over
-these prices, :math:`\xi_i` what a dime's worth contains of nutrient i as a share of a day's need, and q the share of
-the needs that must be met. Prices and contents vary from sample to sample; beside that the table's mean
-contents may be wrong by any vector :math:`\alpha` of length s, so the constraint says :math:`\langle E\xi_i, x\rangle -
-s|x|_2 \ge q`. This is the robust linear constraint of [1]_ with the data of Stigler's diet [2]_.
+x is what a day's ration of each food costs at the prices of the table, in dimes; p is a day's price over these,
+:math:`\xi_i` what a dime's worth contains of nutrient i as a share of a day's need, q the share that must be met. The
+mean contents may be wrong by any vector :math:`\alpha` of length s, so the constraint says :math:`\langle E\xi_i,
+x\rangle - s|x|_2 \ge q`: the robust linear constraint of [1]_ with the data of Stigler's diet [2]_.
 
 .. [1] Ben-Tal and Nemirovski (1999), Robust Solutions of Uncertain Linear Programs.
 .. [2] Stigler (1945), The Cost of Subsistence.
@@ -22,6 +21,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
+from minmaxcon.checks import positive, whole
 
 from .table import FOODS, NUTRIENTS, TABLE
 
@@ -138,11 +138,10 @@ class RobustDiet(mm.ProblemPlugin):
         InvalidInput
             If an option is out of range, or no diet within the box meets the needs.
         """
-        require_positive(need=need, size=size, most=most, variation=variation)
-        wholes: tuple[tuple[str, Any, int], ...] = (("samples", samples, 2), ("seed", seed, 0))
-        for option, value, least in wholes:
-            if not isinstance(value, int | np.integer) or value < least:
-                raise mm.InvalidInput(option, value, f"must be a whole number of at least {least}.")
+        largest = float(positive("need", need, several=True).max())
+        size, most, variation = positive("size", size), positive("most", most), positive("variation", variation)
+        whole("samples", samples, 2)
+        whole("seed", seed, 0)
         if isinstance(nutrients, str) or not nutrients:
             raise mm.InvalidInput("nutrients", nutrients, "give a list of names, at least one.")
         for name in nutrients:
@@ -154,7 +153,6 @@ class RobustDiet(mm.ProblemPlugin):
         contents = noise[1:].swapaxes(0, 1) * TABLE.T  # (samples, nutrients, foods)
         sums = contents.mean(0).sum(-1) - size * np.sqrt(len(FOODS))  # what a dime of every food gives at worst
         worst = min(float(sums[NUTRIENTS.index(name)]) for name in nutrients)
-        largest = float(np.max(need))
         if worst * most <= 1.02 * largest:
             raise mm.InvalidInput("need", need, f"even {most:g} dimes of every food do not do; ask for less.")
         bound = -np.asarray(need, dtype=np.float64)
@@ -173,30 +171,14 @@ class RobustDiet(mm.ProblemPlugin):
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: cost, and the least share met at worst."""
         ration, size = np.asarray(x, dtype=np.float64), problem.details["size"]
         cost = float(np.mean([price @ ration for price in problem.details["price"]]))
-        slack = size * float(np.sqrt(np.sum(ration**2)))
-        contents = problem.details["contents"]
-        met = [
-            float(np.mean([day[NUTRIENTS.index(c.name)] @ ration for day in contents])) - slack
-            for c in problem.constraints
-        ]
-        values = [-share for share in met]
-        return {"objective": cost, "values": values, "train": {"cost": cost, "least_share_met": min(met)}}
+        shares = dict(zip(NUTRIENTS, (problem.details["contents"] @ ration).mean(0), strict=True))
+        met = [float(shares[c.name]) - size * float(np.linalg.norm(ration)) for c in problem.constraints]
+        train = {"cost": cost, "least_share_met": min(met)}
+        return {"objective": cost, "values": [-share for share in met], "train": train}
 
     def examples(self) -> Sequence[Mapping[str, Any]]:
         """Return option sets that are small enough to check and compare quickly."""
         return ({"nutrients": ("energy", "protein", "calcium", "vitamin_c"), "samples": 200},)
-
-
-def require_positive(**options: Any) -> None:
-    """Refuse what is not a positive number; the need may be a vector of them."""
-    for option, value in options.items():
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.array(np.nan)
-        vector = option == "need" and array.ndim == 1 and array.size > 0
-        if not (array.ndim == 0 or vector) or not (np.isfinite(array) & (array > 0)).all():
-            raise mm.InvalidInput(option, value, "must be positive and finite.")
 
 
 plugin = RobustDiet()

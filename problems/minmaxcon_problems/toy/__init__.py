@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import positive, whole
 
 __all__ = ["AbsoluteMean", "HalfSquare", "Toy", "level_function", "optimum", "plugin"]
 
@@ -47,7 +48,8 @@ class HalfSquare(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """Return the exact mean of F."""
-        z = column(data, "target")
+        ((_, rows),) = data.chunks(data.size)
+        z = np.asarray(rows["target"])
         return 0.5 * cp.sum_squares(x - z.mean()) + 0.5 * float(z.var())
 
 
@@ -70,31 +72,8 @@ class AbsoluteMean(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """Return the absolute value of the exact mean of G."""
-        return cp.abs(x[0] - column(data, "shift").mean())
-
-
-def column(data: mm.Source, name: str) -> Any:
-    """Return one array of finite data as a NumPy array."""
-    return np.concatenate([np.asarray(batch[name]) for _, batch in data.chunks()])
-
-
-def require_positive(**options: Any) -> None:
-    """Refuse what is not a positive number; the bound may be a vector of them."""
-    for option, value in options.items():
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            array = np.array(np.nan)
-        vector = option == "bound" and array.ndim == 1 and array.size > 0
-        if not (array.ndim == 0 or vector) or not (np.isfinite(array) & (array > 0)).all():
-            raise mm.InvalidInput(option, value, "must be positive and finite.")
-
-
-def require_whole(**options: tuple[Any, int]) -> None:
-    """Refuse what is not a whole number, or below its least value."""
-    for option, (value, least) in options.items():
-        if not isinstance(value, int | np.integer) or value < least:
-            raise mm.InvalidInput(option, value, f"must be a whole number of at least {least}.")
+        ((_, rows),) = data.chunks(data.size)
+        return cp.abs(x[0] - float(rows["shift"].mean()))
 
 
 def optimum(center: float, bound: float, noise: float) -> tuple[float, float, float]:
@@ -148,9 +127,9 @@ class Toy(mm.ProblemPlugin):
         InvalidInput
             If an option is out of range.
         """
-        require_positive(bound=bound, center=center, noise=noise)
-        require_whole(samples=(samples, 2), seed=(seed, 0))
-        drawn = np.random.default_rng(seed).normal(size=(2, samples))
+        positive("bound", bound, several=True)
+        center, noise = positive("center", center), positive("noise", noise)
+        drawn = np.random.default_rng(whole("seed", seed, 0)).normal(size=(2, whole("samples", samples, 2)))
         target, shift = noise * (drawn - drawn.mean(1, keepdims=True)) / drawn.std(1, keepdims=True)
         return mm.MinMaxProblem(
             HalfSquare(),

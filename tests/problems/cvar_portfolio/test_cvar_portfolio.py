@@ -97,7 +97,15 @@ def test_measures_and_start() -> None:
     [
         *[("bound", bad) for bad in (0.0, "some", [1.0, -1.0], [], float("nan"))],
         *[("beta", bad) for bad in (0.4, 1.0, "high", float("nan"))],
-        *[("smoothing", -1.0), ("smoothing", "some"), ("assets", 3), ("assets", 5.5), ("scenarios", 10), ("seed", -1)],
+        *[
+            ("smoothing", -1.0),
+            ("smoothing", "some"),
+            ("assets", 3),
+            ("assets", 5.5),
+            ("scenarios", 10),
+            ("seed", -1),
+            ("seed", True),
+        ],
         *[("engine", "jax"), ("dtype", "int8")],
     ],
 )

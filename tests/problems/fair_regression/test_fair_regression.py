@@ -120,12 +120,15 @@ def test_measures() -> None:
     [
         ("bound", "low"),
         ("bound", float("inf")),
+        ("bound", -0.01),
+        ("known", True),
         ("known", 0.0),
         ("known", 1.5),
         ("known", "half"),
         ("known", None),
         ("radius", 0.0),
         ("seed", -1),
+        ("seed", True),
         ("engine", "jax"),
     ],
 )

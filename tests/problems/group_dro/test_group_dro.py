@@ -109,6 +109,7 @@ def test_measures() -> None:
         ("temperature", [0.1, 0.2]),
         ("radius", 0.0),
         ("seed", -1),
+        ("seed", True),
         ("engine", "jax"),
     ],
 )

@@ -100,7 +100,7 @@ def test_the_rows_are_those_of_the_data_set() -> None:
     "option, value",
     [
         *[("bound", bad) for bad in (0.0, "some", [0.1, -0.1], [], float("inf"))],
-        *[("radius", -1.0), ("radius", [1.0]), ("rows", 10), ("rows", 200.5), ("seed", -1)],
+        *[("radius", -1.0), ("radius", [1.0]), ("rows", 10), ("rows", 200.5), ("seed", -1), ("seed", True)],
         *[("engine", "jax"), ("dtype", "int8")],
     ],
 )

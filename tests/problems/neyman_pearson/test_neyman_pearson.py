@@ -116,6 +116,7 @@ def test_measures_count_rows_one_by_one() -> None:
         ("bound", float("nan")),
         ("radius", -1.0),
         ("seed", -1),
+        ("seed", True),
         ("engine", "jax"),
     ],
 )

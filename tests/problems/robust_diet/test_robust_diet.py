@@ -110,7 +110,7 @@ def test_measures_and_start() -> None:
     [
         *[("need", bad) for bad in (0.0, "some", [1.0, -1.0], [], float("nan"), 50.0)],
         *[("nutrients", bad) for bad in ((), "energy", ("salt",))],
-        *[("size", -0.1), ("most", 0.0), ("variation", [0.1]), ("samples", 1), ("seed", -1)],
+        *[("size", -0.1), ("most", 0.0), ("variation", [0.1]), ("samples", 1), ("seed", -1), ("seed", True)],
         *[("engine", "jax"), ("dtype", "int8")],
     ],
 )

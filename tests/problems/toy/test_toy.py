@@ -84,7 +84,15 @@ def test_measures_and_start() -> None:
     "option, value",
     [
         *[("bound", bad) for bad in (0.0, "one", [1.0, -1.0], [], float("nan"))],
-        *[("center", -1.0), ("noise", 0.0), ("noise", [1.0, 2.0]), ("samples", 1), ("samples", 2.5), ("seed", -1)],
+        *[
+            ("center", -1.0),
+            ("noise", 0.0),
+            ("noise", [1.0, 2.0]),
+            ("samples", 1),
+            ("samples", 2.5),
+            ("seed", -1),
+            ("seed", True),
+        ],
         *[("engine", "jax"), ("dtype", "int8")],
     ],
 )

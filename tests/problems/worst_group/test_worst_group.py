@@ -84,7 +84,15 @@ def test_every_row_is_in_one_group_and_no_feature_tells_which() -> None:
 
 @pytest.mark.parametrize(
     "option, value",
-    [("bound", "low"), ("bound", float("nan")), ("radius", -1.0), ("seed", -1), ("engine", "jax"), ("dtype", "int8")],
+    [
+        ("bound", "low"),
+        ("bound", float("nan")),
+        ("radius", -1.0),
+        ("seed", -1),
+        ("seed", True),
+        ("engine", "jax"),
+        ("dtype", "int8"),
+    ],
 )
 def test_refusals(option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):

@@ -181,6 +181,7 @@ _MISSED = (
     mm.Status.INFEASIBLE,
     mm.Status.NOT_STRICTLY_FEASIBLE,
     mm.Status.OUT_OF_REACH,
+    mm.Status.INCONSISTENT,
     mm.Status.DIVERGED,
 )
 
