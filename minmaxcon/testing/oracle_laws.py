@@ -182,13 +182,16 @@ def tightness(trial: OracleTrial, _rng: np.random.Generator) -> str:
     return trial.each(on)
 
 
-@ORACLE.check("x is at least half as far from optimal as the start: max_i f_i(x) - b_i - H, without noise.", _LEVEL)
+@ORACLE.check(
+    "x is at most half as far above H as the start in max_i f_i(x) - b_i, on average of levels, without noise.", _LEVEL
+)
 def progress(trial: OracleTrial, _rng: np.random.Generator) -> str:
     def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
         known = _known(problem, levels)
         before, after = _spread(problem, levels, known), exact(problem.at_level(levels), found.x) - known
-        worst = at(after - 0.5 * before, 1e-6)
-        if worst is not None:
+        # At one level the start may be near the optimum by luck, which an average of iterates does not keep.
+        if not after.mean() <= 0.5 * before.mean() + 1e-6:
+            worst = int(np.argmax(after - 0.5 * before))
             seen = f"{after[worst]:.4g} above H after the query, {before[worst]:.4g} at the start."
             require(False, seen, shown(r=levels[worst], x=found.x[worst]))
         small = 1e-6 if found.x.dtype.itemsize == 8 else 1e-4
