@@ -28,6 +28,14 @@ def test_it_runs_and_writes_nothing(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert not list(tmp_path.iterdir())
+    page = DOCS / "howto" / f"{example.stem}.rst"
+    if page.exists():  # what the page shows in blocks of "none" is what the program prints
+        shown = re.findall(
+            r"^\.\. code-block:: none\n\n((?:   .*\n|\n)+)", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        said = {line.strip() for line in done.stdout.splitlines()}
+        missing = [line for block in shown for line in block.splitlines() if line.strip() and line.strip() not in said]
+        assert not missing
 
 
 def test_every_page_includes_parts_that_exist() -> None:
