@@ -118,7 +118,7 @@ class Case:
     reference : bool
         Whether it has a cvxpy form.
     iqrc : float
-        The share of r_0 - f* within which few steps of IQRC come.
+        The share of r_0 - f* within which few steps of IQRC come; beyond .1 its steps are short here, too.
     """
 
     build: Callable[[], mm.MinMaxProblem]

@@ -126,7 +126,8 @@ def test_ctrl_c_keeps_what_has_finished(tmp_path: Path, jobs: int) -> None:
     wait_for(tmp_path / "runs", 4)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert err == ""
+    # On a busy machine joblib's own tracker of semaphores may be interrupted too, and says so; we say nothing.
+    assert [line for line in err.splitlines() if "resource_tracker" not in line and "warnings.warn(" not in line] == []
     records, kept, interrupted = out.split()
     assert (kept, interrupted) == ("0", "True")
     assert 4 <= int(records) < 80

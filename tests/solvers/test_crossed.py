@@ -76,9 +76,9 @@ def test_iqrc_approaches_the_optimum_of_a_convex_problem(name: str) -> None:
     best = float(cases.optimum(name).objective)
     first = exact(problem, problem.start_point()[0])[0] if name != "quadratic_infeasible_start" else best + 30.0
     assert -1e-7 <= solution.objective - best <= cases.PROBLEMS[name].iqrc * (first - best)
-    # the bound on the distance from the proximal point falls by half at least
+    # the bound on the distance from the proximal point falls by half at least, by a third where progress is slow
     stationarity = solution.trace["stationarity"][np.isfinite(solution.trace["stationarity"])]
-    assert stationarity.min() <= 0.5 * stationarity[0]
+    assert stationarity.min() <= (0.5 if cases.PROBLEMS[name].iqrc <= 0.1 else 0.67) * stationarity[0]
 
 
 @pytest.mark.parametrize("oracle", cases.ORACLES)
