@@ -164,3 +164,11 @@ def test_a_network_of_settings_is_shown() -> None:
     assert settings["name"] == "IQRC"
     assert settings["oracle"]["name"] == "SFLS"
     assert settings["oracle"]["oracle"]["step_rule"]["name"] == "Adaptive"
+
+
+@pytest.mark.parametrize("oracle", [mm.SMD, mm.ExtraGradient, mm.VarianceReduced])
+def test_batches_that_no_memory_holds_and_weights_that_are_no_numbers_are_refused(oracle: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match="batch_size"):
+        oracle(batch_size=10**9)
+    with pytest.raises(mm.InvalidInput, match="entropy_weight"):
+        oracle(entropy_weight=True)
