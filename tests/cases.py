@@ -117,14 +117,14 @@ class Case:
         Whether lower bounds, and so certificates, are to be expected.
     reference : bool
         Whether it has a cvxpy form.
-    iqrc : float
-        The share of r_0 - f* within which few steps of IQRC come; beyond .1 its steps are short here, too.
+    outer : int
+        Outer steps that IQRC takes to come near the optimum.
     """
 
     build: Callable[[], mm.MinMaxProblem]
     convex: bool = True
     reference: bool = True
-    iqrc: float = 0.1
+    outer: int = 6
 
 
 PROBLEMS: dict[str, Case] = {
@@ -160,8 +160,8 @@ PROBLEMS: dict[str, Case] = {
     "group_dro": Case(lambda: mm.load_problem("group_dro")),
     "neyman_pearson": Case(lambda: mm.load_problem("neyman_pearson")),
     "worst_group_loans": Case(lambda: mm.load_problem("worst_group")),
-    "cvar_portfolio": Case(lambda: mm.load_problem("cvar_portfolio", assets=6, scenarios=400), iqrc=0.2),
-    "group_parity": Case(lambda: mm.load_problem("group_parity", rows=400), iqrc=0.2),
+    "cvar_portfolio": Case(lambda: mm.load_problem("cvar_portfolio", assets=6, scenarios=400), outer=10),
+    "group_parity": Case(lambda: mm.load_problem("group_parity", rows=400, radius=1.0)),
     "robust_diet": Case(
         lambda: mm.load_problem("robust_diet", nutrients=("energy", "protein", "calcium", "vitamin_c"), samples=200)
     ),

@@ -21,6 +21,9 @@ from minmaxcon.registry import Study
 
 __all__ = ["Sweep", "Tick", "run_sweep"]
 
+_QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
+"""joblib's tracker of semaphores reports those of workers that Ctrl-C has ended; nothing is lost by them."""
+
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -189,7 +192,9 @@ def _results(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     try:
-        with parallel_config(backend="loky", n_jobs=min(jobs, len(tasks)), inner_max_num_threads=1):
+        loky = parallel_config(backend="loky", n_jobs=min(jobs, len(tasks)), inner_max_num_threads=1)
+        filters = [text for text in (os.environ.get("PYTHONWARNINGS"), _QUIET_TRACKER) if text]
+        with _environment({"PYTHONWARNINGS": ",".join(filters)}), loky:
             workers = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
             yield from workers(delayed(_in_worker)(os.getpid(), *task) for task in tasks)
     except TerminatedWorkerError as failure:
@@ -235,24 +240,32 @@ def _run(study: Study, one: Configuration, path: Path, data_dir: str | None) -> 
 
 
 @contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for this process and those that it starts; put all back afterwards."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
 def _one_thread() -> Iterator[None]:
     """Hold linear algebra at one thread, also that of libraries which are loaded meanwhile; put all back afterwards."""
     from threadpoolctl import threadpool_limits
 
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch is not None else 1
     try:
-        with threadpool_limits(limits=1):
+        with _environment(dict.fromkeys(_THREADS, "1")), threadpool_limits(limits=1):
             if torch is not None:
                 torch.set_num_threads(1)
             yield
     finally:
         if torch is not None:
             torch.set_num_threads(threads)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

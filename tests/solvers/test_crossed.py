@@ -21,10 +21,13 @@ each_problem = pytest.mark.parametrize("name", cases.PROBLEMS)
 
 @cache
 def solved(name: str, solver: str) -> mm.Solution:
-    if solver == "iqrc" and not cases.PROBLEMS[name].convex:
-        with pytest.warns(mm.WeakConvexityWarning, match=r"weight=1 is not above 2\.95"):
-            return mm.solve(cases.problem(name), cases.SOLVERS[solver](), seed=0)
-    return mm.solve(cases.problem(name), cases.SOLVERS[solver](), seed=0)
+    chosen = cases.SOLVERS[solver]()
+    if isinstance(chosen, mm.IQRC):
+        chosen.iterations = cases.PROBLEMS[name].outer
+        if not cases.PROBLEMS[name].convex:
+            with pytest.warns(mm.WeakConvexityWarning, match=r"weight=1 is not above 2\.95"):
+                return mm.solve(cases.problem(name), chosen, seed=0)
+    return mm.solve(cases.problem(name), chosen, seed=0)
 
 
 def exact(problem: mm.MinMaxProblem, x: Any) -> tuple[float, Any]:
@@ -71,14 +74,14 @@ def test_sfls_solves_every_convex_problem_within_its_tolerance(name: str) -> Non
 
 @pytest.mark.parametrize("name", [n for n, case in cases.PROBLEMS.items() if case.reference])
 def test_iqrc_approaches_the_optimum_of_a_convex_problem(name: str) -> None:
-    """Quickly, without a lower bound: to 10 or 20% of r_0 - f*, which the default settings bring to about 1%."""
+    """Quickly, without a lower bound: from 10% of r_0 - f*, which the default settings bring to about 1%."""
     solution, problem = solved(name, "iqrc"), cases.problem(name)
     best = float(cases.optimum(name).objective)
     first = exact(problem, problem.start_point()[0])[0] if name != "quadratic_infeasible_start" else best + 30.0
-    assert -1e-7 <= solution.objective - best <= cases.PROBLEMS[name].iqrc * (first - best)
-    # the bound on the distance from the proximal point falls by half at least, by a third where progress is slow
+    assert -1e-7 <= solution.objective - best <= 0.1 * (first - best)
+    # the bound on the distance from the proximal point falls by half at least
     stationarity = solution.trace["stationarity"][np.isfinite(solution.trace["stationarity"])]
-    assert stationarity.min() <= (0.5 if cases.PROBLEMS[name].iqrc <= 0.1 else 0.67) * stationarity[0]
+    assert stationarity.min() <= 0.5 * stationarity[0]
 
 
 @pytest.mark.parametrize("oracle", cases.ORACLES)
@@ -136,8 +139,8 @@ for name in cases.PROBLEMS:
     for solver in cases.SOLVERS.values():
         if solver.convex_only and not cases.PROBLEMS[name].convex:
             continue
-        solution = mm.solve(cases.problem(name), solver(), seed=0, budget=200)
-        done = solution.steps >= 200 or solution.status is mm.Status.SOLVED
+        solution = mm.solve(cases.problem(name), solver(), seed=0, budget=600)
+        done = solution.steps >= 600 or solution.status is mm.Status.SOLVED
         assert np.isfinite(solution.objective) and done, (name, solution)
 assert not {"cvxpy", "clarabel"} & set(sys.modules)
 try:  # the block works: the reference itself cannot be used
