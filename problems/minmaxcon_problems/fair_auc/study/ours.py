@@ -161,7 +161,7 @@ def track_level_sets(
     solver: mm.Solver = (
         mm.SFLS(oracle=mm.SMD(steps=2000 // cut), levels=12)
         if linear
-        else mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=500 // cut), levels=4), iterations=10 if cut == 1 else 6)
+        else mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=500 // cut), levels=4), iterations=10 if cut == 1 else 4)
     )
     points: list[Any] = []
     seen: list[int] = [0]
