@@ -73,7 +73,8 @@ class _Autograd(Model):
 class MLP(_Autograd):
     r"""The paper's network: :math:`h_w(\xi) = \langle v, \sigma(U\xi + b)\rangle` with a layer of sigmoid units.
 
-    There is no output intercept, since AUC does not see one. Runs are batched in the matrix products.
+    There is no output intercept, since AUC does not see one. The units of all runs are computed as one wide layer, which
+    reads a batch once and not once a run.
 
     Parameters
     ----------
@@ -95,8 +96,9 @@ class MLP(_Autograd):
     def forward(self, w: Array, features: Array) -> Array:
         """See the class."""
         inner, offset, outer = self.layers(w)
-        units = (features @ inner.transpose(-1, -2) + offset[..., None, :]).sigmoid()
-        return (units @ outer[..., None])[..., 0]
+        wide = inner.reshape(-1, self.features) @ features.transpose(-1, -2) + offset.reshape(-1, 1)
+        units = wide.sigmoid().reshape(*offset.shape, features.shape[0])
+        return (outer[..., None, :] @ units)[..., 0, :]
 
     def layers(self, w: Array) -> tuple[Array, Array, Array]:
         """Return the parts of w (..., d): U (..., hidden, p), b (..., hidden) and v (..., hidden), in this order."""
