@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon import checks
 from minmaxcon.arrays import namespace
 from minmaxcon.data import LabelledData
 
@@ -19,8 +20,8 @@ from .objectives import ScoreObjective, named_objective
 __all__ = ["build_target_problem", "checked_gap", "checked_masks"]
 
 
-_BEFORE, _FIRST = "quadratic_auc", 60
-"""What is minimised before an objective that is followed, for at most how many outer steps."""
+_BEFORE = "quadratic_auc"
+"""What is minimised before an objective that is followed."""
 
 
 def build_target_problem(
@@ -37,6 +38,7 @@ def build_target_problem(
     engine: str | None = None,
     dtype: str | None = None,
     damping: float | None = None,
+    warmup_steps: int = 60,
     details: Mapping[str, Any] | None = None,
 ) -> mm.RefreshedProblem:
     r"""Build the problem: the best objective subject to :math:`|AUC(G_1,G_1') - AUC(G_2,G_2')| \le` ``max_gap``.
@@ -66,6 +68,8 @@ def build_target_problem(
     damping : float, optional
         Of the Gauss-Newton matrix, relative to the mean of its diagonal; by default next to none for a linear model and
         30 for others. Less is faster, and lets a network learn the rows of a small group by heart.
+    warmup_steps : int
+        The start of an objective that is followed is found by at most so many outer steps on the quadratic loss.
     details : mapping, optional
         Kept with the problem.
 
@@ -82,7 +86,8 @@ def build_target_problem(
         If one of the metric's subsets, or of the classes, is empty.
     """
     gaps = checked_gap(max_gap)
-    radius = _checked_radius(radius)
+    radius = checks.positive("radius", radius)
+    warmup = mm.SuccessiveApproximation(iterations=checks.whole("warmup_steps", warmup_steps))
     loss = named_objective(objective)
     masks = checked_masks(rows, metric)
     positive = rows.label > 0
@@ -117,7 +122,7 @@ def build_target_problem(
             dtype=dtype,
             damping=damping,
         )
-        start = np.asarray(mm.solve(first, mm.SuccessiveApproximation(iterations=_FIRST), seed=seed).x)[: start.size]
+        start = np.asarray(mm.solve(first, warmup, seed=seed).x)[: start.size]
     observed = measure.observe(namespace(data.like).asarray(start[None], data.like))
     ball, offsets = mm.Ball(model.dimension, radius), [reach] * loss.variables
     return mm.RefreshedProblem(
@@ -163,16 +168,6 @@ def checked_masks(rows: LabelledData, metric: FairnessMetric) -> Any:
     if positive.all() or not positive.any():
         raise mm.DataError(rows.name, "has labels of one class only; both are needed.")
     return masks
-
-
-def _checked_radius(radius: Any) -> float:
-    try:
-        found = float(radius)
-    except (TypeError, ValueError):
-        found = float("nan")
-    if not (np.isfinite(found) and found > 0):
-        raise mm.InvalidInput("radius", radius, "must be positive and finite.")
-    return found
 
 
 def _checked_weight(row_weight: Any, count: int) -> Any:

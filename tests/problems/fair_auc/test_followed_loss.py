@@ -91,3 +91,17 @@ def test_a_refreshed_problem_follows_its_objective_too() -> None:
     observation = problem.measure.observe(x)
     assert observation.objective is not None
     assert values == pytest.approx([observation.objective[1][0], *observation.smoothed[0]], abs=1e-4)
+
+
+def test_warmup_steps_tell_how_far_the_start_has_come() -> None:
+    rows, metric = labelled(3, n=300), resolve_metric("group")
+    starts = [
+        build_target_problem(rows, metric, 0.05, model=mm.MLP(3, 3), warmup_steps=steps).start for steps in (1, 5, 40)
+    ]
+    # The loss that is followed to get there, by all pairs.
+    losses = []
+    for start in starts:
+        scores = np.asarray(mm.MLP(3, 3).predict(start, rows.features))
+        differences = scores[rows.label > 0][:, None] - scores[rows.label < 0]
+        losses.append(float(np.mean((differences - 1.0) ** 2)))
+    assert losses[0] > losses[1] > losses[2]

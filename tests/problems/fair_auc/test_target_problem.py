@@ -153,6 +153,8 @@ def test_targets_in_range() -> None:
         ({"radius": float("nan")}, r"radius=.*positive and finite"),
         ({"radius": None}, r"radius=.*positive and finite"),
         ({"bandwidth": 0.0}, r"bandwidth=.*positive and finite"),
+        ({"warmup_steps": 0}, r"warmup_steps=0: .*at least 1"),
+        ({"warmup_steps": 2.5}, r"warmup_steps=2.5: .*whole number"),
         ({"row_weight": -np.ones(400)}, r"row_weight=.*positive"),
         ({"row_weight": np.ones(5)}, r"row_weight=.*400 rows"),
         ({"model": mm.MLP(6, 2), "engine": "numpy"}, r"torch"),

@@ -34,7 +34,8 @@ _REFRESH = 8
 """Steps between two matrices of a network's curvature, which take most of the time where there are many features."""
 
 _STEPS = {"linear": 200, "network": 40, "eager": 25}
-_QUICK_STEPS = {"linear": 66, "network": 8}
+_QUICK_STEPS = {"linear": 50, "network": 10, "eager": 6}
+_WARMUP, _QUICK_WARMUP = 60, 15
 
 _EAGER = 3.0
 """Damping of a network's second path, a tenth of the default: it gains more AUC, where it does not learn by heart.
@@ -53,7 +54,7 @@ class TargetTrack:
     tracks : tuple of Track
         Every accepted point, for selection on validation data; of a network on two paths.
     solution : Solution
-        That of the first path; its runs are those of :data:`GOALS`, then of the goals beyond.
+        That of the first path; its first runs are those of :data:`GOALS`, the others those of :data:`BEYOND`, if any.
     """
 
     tracks: tuple[Track, ...]
@@ -82,7 +83,7 @@ def track_targets(
     objective : {"auc", "quadratic_auc", "logistic"}
         What is minimised.
     quick : bool
-        A third of the outer steps; for a network a fifth, and the first path alone.
+        A quarter of the outer steps; for a network no goals beyond.
     """
     steps = _QUICK_STEPS if quick else _STEPS
 
@@ -97,6 +98,7 @@ def track_targets(
             radius=50.0 if objective == "logistic" else 10.0,
             seed=seed,
             damping=damping,
+            warmup_steps=_QUICK_WARMUP if quick else _WARMUP,
         )
         solver = mm.SuccessiveApproximation(
             iterations=steps[kind],
@@ -120,9 +122,7 @@ def track_targets(
     if isinstance(model, mm.Linear):
         track, solution = path("linear", goals, None, True)
         return TargetTrack((track,), solution)
-    first, solution = path("network", goals, None, False)
-    if quick:
-        return TargetTrack((first,), solution)
+    first, solution = path("network", np.array(GOALS) if quick else goals, None, False)
     second, _ = path("eager", np.array(GOALS), _EAGER, True)
     return TargetTrack((first, second), solution)
 
@@ -157,11 +157,11 @@ def track_level_sets(
         engine="numpy" if linear else "torch",
         dtype="float64" if linear else "float32",
     )
-    cut = 3 if quick else 1
+    cut = 4 if quick else 1
     solver: mm.Solver = (
         mm.SFLS(oracle=mm.SMD(steps=2000 // cut), levels=12)
         if linear
-        else mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=500 // cut), levels=4), iterations=10 if cut == 1 else 4)
+        else mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=500 // cut), levels=4), iterations=10 if cut == 1 else 6)
     )
     points: list[Any] = []
     seen: list[int] = [0]

@@ -70,7 +70,7 @@ def run_configuration(
     data_dir : path, optional
         Folder of the data files.
     quick : bool
-        About a third of the work, for a look.
+        About a quarter of the work, for a look.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def run_configuration(
 
 
 def _baseline(method: str, quick: bool) -> Baseline:
-    steps = 1500 if quick else 4000
+    steps = 1000 if quick else 4000
     if method == "post_processing":
         return PostProcessing(base=Unconstrained(steps=steps))
     kinds = {"unconstrained": Unconstrained, "correlation": CorrelationPenalty, "proxy_lagrangian": ProxyLagrangian}
