@@ -32,11 +32,12 @@ default_role = "any"
 autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
-autodoc_typehints = "none"
-autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings tell the types, with shapes
+autodoc_member_order = "bysource"  # what is needed first stands first
 # What scikit-learn writes into its estimators refers to pages of its own documentation.
 _ROUTING = "set_fit_request, set_partial_fit_request, set_score_request, get_metadata_routing"
 autodoc_default_options = {"exclude-members": _ROUTING}
+# The template of a class lists its members; numpydoc would list them once more.
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

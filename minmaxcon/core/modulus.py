@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
+from minmaxcon.checks import whole
 from minmaxcon.core.curvature import CurvatureSearch, Pairs
 from minmaxcon.core.problem import MinMaxProblem, numbers
 from minmaxcon.core.source import Position, Source
@@ -160,7 +161,7 @@ def estimate_modulus(
     (0.0, ())
     """
     for name, count, least in (("pairs", pairs, 1), ("rounds", rounds, 0), ("seed", seed, 0), ("rows", rows, 1)):
-        _check_count(name, count, least)
+        whole(name, count, least)
     rng = np.random.default_rng(seed)
     data = _finite(problem, rng, rows)
     search = CurvatureSearch(problem.family, problem.primal, data, rng, None if together else problem.runs or 1)
@@ -210,11 +211,6 @@ def _estimate(problem: MinMaxProblem, data: Source, pairs: Pairs) -> ModulusEsti
         exact=problem.data.size is not None,
         samples=int(data.size or 0),
     )
-
-
-def _check_count(name: str, count: Any, least: int) -> None:
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
-        raise InvalidInput(name, count, f"must be a whole number of at least {least}.")
 
 
 def _finite(problem: MinMaxProblem, rng: np.random.Generator, rows: int) -> Source:

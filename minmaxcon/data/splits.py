@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.checks import whole
 from minmaxcon.errors import InvalidInput
 
 __all__ = ["Standardizer", "split_indices", "stratified_split_indices"]
@@ -24,10 +25,7 @@ def _cumulative(fractions: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _generator(seed: int) -> np.random.Generator:
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise InvalidInput("seed", seed, "must be a whole number of at least 0.") from None
+    return np.random.default_rng(whole("seed", seed, least=0))
 
 
 def split_indices(n: int, fractions: Sequence[float], seed: int) -> tuple[Indices, ...]:

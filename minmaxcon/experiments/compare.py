@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,8 +20,6 @@ from minmaxcon.solvers import Progress, SuccessiveApproximation, named_solver, s
 from minmaxcon.solvers.checks import number, seed_number, whole_number
 
 __all__ = ["compare"]
-
-_NONE = float("nan")
 
 _WHICH = "name at least one solver, such as ['sfls', 'iqrc'], or give a mapping, such as {'mine': SFLS(steps=500)}."
 
@@ -86,14 +86,11 @@ def compare(
     every = _seeds("seed", [seed]) if seeds is None else _seeds("seeds", seeds)
     optimum = exact_optimum(problem, reference)
     entries: list[Entry] = []
-    for label, solver in chosen.items():
-        for one in every:
-            if report is not None:
-                report(label, one)
-            entries.append(_run(problem, label, solver, one, samples, time_limit))
-            if entries[-1].status == str(Status.INTERRUPTED):
-                break
-        if entries and entries[-1].status == str(Status.INTERRUPTED):
+    for (label, solver), one in itertools.product(chosen.items(), every):
+        if report is not None:
+            report(label, one)
+        entries.append(_run(problem, label, solver, one, samples, time_limit))
+        if entries[-1].status == str(Status.INTERRUPTED):
             break
     if optimum.source == "unknown" and problem.data.size is not None:
         bounds = [(entry.objective, entry.violation, entry.lower) for entry in entries if entry.ran]
@@ -168,7 +165,7 @@ class _Watch:
                 "steps": int(row.get("steps", steps)),
                 "objective": float(row["objective"]),
                 "violation": float(row["violation"]),
-                "estimate_violation": float(row.get("estimate_violation", _NONE)),
+                "estimate_violation": float(row.get("estimate_violation", math.nan)),
             }
         )
 
@@ -218,7 +215,7 @@ def _returned(problem: MinMaxProblem, solution: Solution) -> tuple[float, float]
 def _with_gaps(entry: Entry, optimum: Optimum) -> Entry:
     """Return the entry with its gaps, where an optimal value is known."""
     if optimum.value is None or optimum.scale is None:
-        path = tuple({**row, "gap": _NONE, "relative_gap": _NONE} for row in entry.path)
+        path = tuple({**row, "gap": math.nan, "relative_gap": math.nan} for row in entry.path)
         return replace(entry, path=path)
     value, scale = optimum.value, optimum.scale
     gaps = [(row, row["objective"] - value) for row in entry.path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +11,6 @@ from minmaxcon.core import Status
 from minmaxcon.experiments.compare_reference import Optimum
 
 __all__ = ["Comparison", "Entry"]
-
-_NONE = float("nan")
 
 
 @dataclass(frozen=True)
@@ -53,15 +52,15 @@ class Entry:
     seed: int
     status: str
     reason: str
-    seconds: float = _NONE
+    seconds: float = math.nan
     samples: int = 0
     steps: int = 0
-    objective: float = _NONE
-    violation: float = _NONE
-    gap: float = _NONE
-    relative_gap: float = _NONE
-    upper: float = _NONE
-    lower: float = _NONE
+    objective: float = math.nan
+    violation: float = math.nan
+    gap: float = math.nan
+    relative_gap: float = math.nan
+    upper: float = math.nan
+    lower: float = math.nan
     checkpoints: int = 0
     infeasible: int = 0
     path: tuple[Mapping[str, Any], ...] = ()

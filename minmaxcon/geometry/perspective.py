@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace
+from minmaxcon.checks import number
 from minmaxcon.errors import InvalidInput
-from minmaxcon.geometry.checks import finite_number
 from minmaxcon.geometry.inner import InnerBlock
 from minmaxcon.geometry.simplex import log_softmax, safe_log
 from minmaxcon.geometry.stacks import stack_blocks
@@ -87,7 +87,7 @@ def _entropy_weight(rule: EntropyWeight, blocks: Sequence[InnerBlock | None]) ->
     remedy = 'use a positive number, "free", "theorem" or "paper".'
     if isinstance(rule, (bool, str)):
         raise InvalidInput("entropy_weight", rule, remedy)
-    return finite_number("entropy_weight", rule, remedy)
+    return number("entropy_weight", rule, remedy, above=0.0)
 
 
 class PerspectiveGenerator:

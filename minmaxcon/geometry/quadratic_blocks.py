@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace
+from minmaxcon.checks import number
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry.ball import Ball
 from minmaxcon.geometry.box import Box
-from minmaxcon.geometry.checks import finite_array, finite_number
+from minmaxcon.geometry.checks import finite_array
 from minmaxcon.geometry.inner import InnerBlock
 
 __all__ = ["BallBlock", "BoxBlock", "interval"]
@@ -148,7 +149,7 @@ def interval(radius: float, curvature: float = 0.0) -> BoxBlock:
     InvalidInput
         If the radius is negative or not finite, or the curvature is negative.
     """
-    reach = finite_number("radius", radius, "must be finite and at least 0.", zero=True)
+    reach = number("radius", radius, "must be finite and at least 0.", least=0.0)
     return BoxBlock([-reach], [reach], curvature)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant
+from minmaxcon.checks import number
 from minmaxcon.errors import InvalidInput
-from minmaxcon.geometry.checks import finite_array, finite_number
+from minmaxcon.geometry.checks import finite_array
 from minmaxcon.geometry.inner import InnerBlock
 from minmaxcon.geometry.simplex import Simplex, safe_log, softmax
 
@@ -44,7 +45,7 @@ class SimplexBlock(InnerBlock):
         self.set = Simplex(dimension)
         self.dimension = self.set.dimension
         remedy = "must be finite and at least 0."
-        self.temperature = finite_number("temperature", temperature, remedy, zero=True)
+        self.temperature = number("temperature", temperature, remedy, least=0.0)
         remedy = f"must hold {self.dimension} positive numbers that sum to 1."
         weights = self.set.center if prior is None else finite_array("prior", prior, remedy)
         if weights.shape != (self.dimension,) or not (weights > 0).all() or abs(weights.sum() - 1) > 1e-9:

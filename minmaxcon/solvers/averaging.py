@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch, MinMaxProblem, Outcome, Solver, Start, Status
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.checkpoint import checkpoint
 from minmaxcon.solvers.checks import check_draw, number, whole_number
 from minmaxcon.solvers.lagrangian import Game
+from minmaxcon.solvers.runs import choose, finite_runs
 from minmaxcon.solvers.saddle import nonfinite_term
 from minmaxcon.solvers.state import RunsState, first_fields
 
@@ -83,14 +84,8 @@ class AveragingSolver(Solver):
         self.checkpoints = whole_number("checkpoints", checkpoints)
         if self.checkpoints > self.steps:
             raise InvalidInput("checkpoints", checkpoints, f"there are at most as many as steps, {self.steps}.")
-        remedy = "must lie above 0 and be at most 1."
-        self.tail = number("tail", tail, remedy, above=0.0)
-        if self.tail > 1.0:
-            raise InvalidInput("tail", tail, remedy)
-        remedy = "must lie strictly between 0 and 1."
-        self.tolerance = number("tolerance", tolerance, remedy, above=0.0)
-        if self.tolerance >= 1.0:
-            raise InvalidInput("tolerance", tolerance, remedy)
+        self.tail = number("tail", tail, "must lie above 0 and be at most 1.", above=0.0, most=1.0)
+        self.tolerance = number("tolerance", tolerance, "must lie strictly between 0 and 1.", above=0.0, below=1.0)
 
     @abstractmethod
     def _begin(self, game: Game, start: Start, objective: Any, violation: Any) -> Any:
@@ -204,13 +199,13 @@ class AveragingSolver(Solver):
     ) -> AveragingState:
         """Put runs that have ended or are no longer finite back to their last good state, and name the step."""
         status, reason = list(before.status), list(before.reason)
-        bad = [j for j in np.flatnonzero(~_finite(after)) if status[j] is None]
+        bad = [j for j in np.flatnonzero(~finite_runs(after.sums)) if status[j] is None]
         if bad:
             found: dict[int, str] = {}
             probe = before
             for batch in batches:
                 last, probe = probe, self._run(game, probe, iter([batch]))
-                for j in np.flatnonzero(~_finite(probe)):
+                for j in np.flatnonzero(~finite_runs(probe.sums)):
                     if int(j) not in found:
                         cause = _cause(game, self._looks(last.iterate), _split(batch, self._sizes), int(j))
                         found[int(j)] = f"{cause} is not finite at step {last.steps}."
@@ -218,20 +213,19 @@ class AveragingSolver(Solver):
             span = f"a value is not finite between steps {before.steps} and {after.steps}."
             for j in bad:
                 status[j], reason[j] = Status.DIVERGED, found.get(int(j), span)
-        frozen = np.array([s is not None for s in status], dtype=float)[:, None]
+        frozen = np.array([s is not None for s in status])
         iterate, sums = _pick(frozen, before.iterate, after.iterate), _pick(frozen, before.sums, after.sums)
         return replace(after, iterate=iterate, sums=sums, status=tuple(status), reason=tuple(reason))
 
 
 def _pick(frozen: Any, old: Any, new: Any) -> Any:
-    """Return ``new``, an array (R, n), a number or a dataclass of such, with the rows of ``old`` where frozen."""
+    """Return ``new``, an array (R, n), a number or a dataclass of such, with the rows of ``old`` where frozen (R,)."""
     if is_dataclass(new) and not isinstance(new, type):
         parts = {f.name: _pick(frozen, getattr(old, f.name), getattr(new, f.name)) for f in fields(new)}
         return replace(new, **parts)
     if not hasattr(new, "shape"):
         return new
-    xp = namespace(new)
-    return xp.where(xp.asarray(frozen, new) > 0, old, new)
+    return choose(frozen, old, new)
 
 
 def _split(batch: Batch, sizes: tuple[int, ...]) -> list[Batch]:
@@ -240,11 +234,6 @@ def _split(batch: Batch, sizes: tuple[int, ...]) -> list[Batch]:
         return [batch]
     ends = np.cumsum([0, *sizes]).tolist()
     return [{name: rows[i:j] for name, rows in batch.items()} for i, j in pairwise(ends)]
-
-
-def _finite(state: AveragingState) -> Any:
-    """Tell for each run whether all that it has summed is finite."""
-    return np.asarray(to_numpy(namespace(state.sums).isfinite(state.sums))).all(axis=1)
 
 
 def _cause(game: Game, points: Sequence[Array], batches: Sequence[Batch], run: int) -> str:

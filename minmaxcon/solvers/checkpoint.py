@@ -12,6 +12,7 @@ from minmaxcon.core import LevelProblem, Status
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.solvers.consistency import contradictions
 from minmaxcon.solvers.repair import measure
+from minmaxcon.solvers.runs import choose
 
 if TYPE_CHECKING:
     from minmaxcon.solvers.averaging import AveragingSolver, AveragingState
@@ -23,7 +24,7 @@ _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
 
 LEAST_SPAN = 0.01
-"""The span of the objective counts as at least this share of 1 + |f_0(x)|, as in SFLS."""
+"""The span of the objective counts as at least this share of 1 + |f_0(x)|; the default of SFLS too."""
 
 
 def checkpoint(solver: AveragingSolver, game: Game, state: AveragingState) -> AveragingState:
@@ -55,7 +56,6 @@ def checkpoint(solver: AveragingSolver, game: Game, state: AveragingState) -> Av
     violation, old = constraints.max(axis=1), state.constraints.max(axis=1)
     finite = np.isfinite(objective) & np.isfinite(violation)
     better = np.where(old <= 0, (violation <= 0) & (objective < state.objective), violation < old) & finite & going
-    mask = xp.asarray(better[:, None].astype(float), like) > 0
     best = np.where(better, objective, state.objective)
     best_constraints = np.where(better[:, None], constraints, state.constraints)
     feasible = best_constraints.max(axis=1) <= 0
@@ -94,7 +94,7 @@ def checkpoint(solver: AveragingSolver, game: Game, state: AveragingState) -> Av
         )
     return replace(
         state,
-        x=xp.where(mask, new, state.x),
+        x=choose(better, new, state.x),
         objective=best,
         constraints=best_constraints,
         status=tuple(status),

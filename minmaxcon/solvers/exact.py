@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Estimate, LevelProblem, Oracle, Position, Start
 from minmaxcon.core.level import expectations
 from minmaxcon.core.lower import lower_bound
@@ -18,9 +18,10 @@ from minmaxcon.errors import Unsupported
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.solvers.checks import number
+from minmaxcon.solvers.runs import choose, finite_runs
 from minmaxcon.solvers.saddle import Steps, check_mixing, first_dual, nonfinite_term
 
-__all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail", "mask_of"]
+__all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail"]
 
 _PASSES = 30
 """Passes spent on a lower bound where the family knows no minimiser; any number gives a valid bound."""
@@ -74,14 +75,14 @@ class Incumbent:
             values = problem.values(x) - problem.bounds
             mask = runs & (values.max(axis=1) < found.upper)
             best = np.where(mask[:, None], values, found.values)
-            found = replace(found, x=_choose(mask, x, found.x), values=best, upper=best.max(axis=1))
+            found = replace(found, x=choose(mask, x, found.x), values=best, upper=best.max(axis=1))
         for weights, scaled in duals:
             bound = lower_bound(problem, weights, scaled, found.x, iterations=_PASSES)
             mask = runs & (bound >= found.lower)
             found = replace(
                 found,
-                weights=_choose(mask, weights, found.weights),
-                scaled=_choose(mask, scaled, found.scaled),
+                weights=choose(mask, weights, found.weights),
+                scaled=choose(mask, scaled, found.scaled),
                 lower=np.where(mask, bound, found.lower),
             )
         return found
@@ -104,8 +105,7 @@ class Field:
 
     def finite(self) -> Any:
         """Tell for each run whether all is finite, an ndarray (R,)."""
-        parts = [np.isfinite(np.asarray(to_numpy(part))).all(axis=1) for part in (self.u, self.v, self.gradient)]
-        return parts[0] & parts[1] & parts[2]
+        return finite_runs(self.u) & finite_runs(self.v) & finite_runs(self.gradient)
 
     def pick(self, mask: Array, other: Field) -> Field:
         """Runs of this field where ``mask`` (R, 1) holds, else of ``other``."""
@@ -286,12 +286,3 @@ def fail(state: Any, field: Field, fine: Any, step: int) -> Any:
         named = nonfinite_term(state.problem, state.dual, field.u, field.v, int(j)) or "the gradient"
         failure[j] = f"{named} is not finite at step {step}"
     return replace(state, failure=tuple(failure), active=state.active & fine)
-
-
-def mask_of(flags: Any, like: Array) -> Array:
-    """Return booleans (R,) as a mask (R, 1) of the engine of ``like``."""
-    return namespace(like).asarray(np.asarray(flags, dtype=float)[:, None], like) > 0
-
-
-def _choose(mask: Any, new: Array, old: Array) -> Array:
-    return namespace(old).where(mask_of(mask, old), new, old)

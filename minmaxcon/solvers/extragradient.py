@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch
+from minmaxcon.solvers.saddle import proximal_parts
 from minmaxcon.solvers.stochastic import StochasticOracle, StochasticState
 
 __all__ = ["ExtraGradient"]
@@ -59,8 +60,7 @@ class ExtraGradient(StochasticOracle):
         xp = namespace(x)
         bounds = xp.asarray(problem.bounds, x)
         sums, weight_sum = xp.copy(state.sums), xp.copy(state.weight)
-        center = None if proximal is None else xp.asarray(proximal.center, x)
-        pull = 0.0 if proximal is None else proximal.weight
+        center, pull = proximal_parts(problem, x)
         extra = xp.zeros((x.shape[0], 1), x)
         for first, second in zip(batches, batches, strict=False):  # a stream may end after the first of a pair
             ahead = problem.family.evaluate(x, first)
@@ -87,12 +87,11 @@ class ExtraGradient(StochasticOracle):
         return replace(state, x=x, y=y, memory=memory, sums=sums, weight=weight_sum, steps=steps)
 
     def _visited(self, state: StochasticState, batches: tuple[Batch, ...]) -> list[tuple[Array, Batch]]:
-        problem, proximal, x = state.problem, state.problem.proximal, state.x
-        xp = namespace(x)
+        problem, x = state.problem, state.x
         found = problem.family.evaluate(x, batches[0])
         gradient = found.pullback(state.y.weights, state.dual.scaled(state.y))
-        u = found.F - xp.asarray(problem.bounds, x)
+        u = found.F - namespace(x).asarray(problem.bounds, x)
         eta = self.step_rule.next(state.memory, x, gradient, u, found.G)[0]
-        center = None if proximal is None else xp.asarray(proximal.center, x)
-        ahead = problem.primal.prox(x, gradient, eta, center=center, weight=proximal.weight if proximal else 0.0)
+        center, pull = proximal_parts(problem, x)
+        ahead = problem.primal.prox(x, gradient, eta, center=center, weight=pull)
         return [(x, batches[0]), (ahead, batches[1])]

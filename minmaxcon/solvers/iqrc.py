@@ -15,7 +15,7 @@ from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.checks import number, whole_number
 from minmaxcon.solvers.iqrc_state import IQRCState, moved, sought
 from minmaxcon.solvers.repair import measure
-from minmaxcon.solvers.runs import put_rows, take_start
+from minmaxcon.solvers.runs import choose, put_rows, take_start
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.smd import SMD
 from minmaxcon.solvers.state import first_fields
@@ -267,7 +267,7 @@ class IQRC(Solver):
                     "steps": state.steps + found.steps,
                 }
             )
-        new = xp.where(xp.asarray(certified[:, None].astype(float), new) > 0, xp.rows(state.x, runs), new)
+        new = choose(certified, xp.rows(state.x, runs), new)
         objective = np.where(certified, state.objective[runs], objective)
         constraints = np.where(certified[:, None], state.constraints[runs], constraints)
         best_violation = state.best_constraints[runs].max(axis=1)

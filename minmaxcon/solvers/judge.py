@@ -13,6 +13,7 @@ from minmaxcon.core import Estimate, LevelProblem, Status
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.solvers.consistency import contradictions
 from minmaxcon.solvers.repair import measure, pull_back
+from minmaxcon.solvers.runs import choose
 
 if TYPE_CHECKING:
     from minmaxcon.solvers.sfls import SFLS, SFLSState
@@ -40,12 +41,6 @@ class Verdict:
     status: list[Status | None]
     reason: list[str]
     rows: list[Mapping[str, Any]]
-
-
-def _choose(mask: Any, new: Array, old: Array) -> Array:
-    """Rows of ``new`` where ``mask`` holds, else of ``old``."""
-    xp = namespace(old)
-    return xp.where(xp.asarray(np.asarray(mask, dtype=float)[:, None], old) > 0, new, old)
 
 
 def _rows(state: SFLSState, estimate: Estimate, **columns: Any) -> list[Mapping[str, Any]]:
@@ -84,7 +79,7 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
 
     hit = (violation < -_TIE) & np.isfinite(new_objective)
     if searching:
-        anchor = _choose(hit, new, anchor)
+        anchor = choose(hit, new, anchor)
         level = np.where(hit, new_objective + solver.slack, level)
         first = np.where(hit, level, first)
         exact_upper = violation
@@ -94,7 +89,7 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
         if infeasible.any():
             slack = measure(problem, anchor)[1].max(axis=1)
             back, back_objective, back_constraints = pull_back(problem, anchor, slack, new, np.maximum(violation, _TIE))
-            new = _choose(infeasible, back, new)
+            new = choose(infeasible, back, new)
             new_objective = np.where(infeasible, back_objective, new_objective)
             new_constraints = np.where(infeasible[:, None], back_constraints, new_constraints)
             violation = new_constraints.max(axis=1)
@@ -108,7 +103,7 @@ def judge_exactly(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict
     feasible, was_feasible = violation <= 0, old_violation <= 0
     better = np.where(was_feasible, feasible & (new_objective < objective), violation < old_violation)
     better &= np.isfinite(new_objective)
-    x = _choose(better, new, x)
+    x = choose(better, new, x)
     objective = np.where(better, new_objective, objective)
     constraints = np.where(better[:, None], new_constraints, constraints)
     opening = np.where(np.isnan(opening) & ~searching, exact_upper, opening)
@@ -231,11 +226,11 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
         hit &= np.isfinite(objective)
         level = first = np.where(hit, objective + solver.slack, level)
         constraints = margins
-        anchor, x = _choose(hit, estimate.x, anchor), estimate.x
+        anchor, x = choose(hit, estimate.x, anchor), estimate.x
     else:
         opening = np.where(np.isnan(opening), upper, opening)
         better = np.where(constraints.max(axis=1) <= 0, (violation <= 0) & (values[:, 0] + level < objective), True)
-        x = _choose(better, estimate.x, x)
+        x = choose(better, estimate.x, x)
         objective = np.where(better, values[:, 0] + level, objective)
         constraints = np.where(better[:, None], margins, constraints)
         level = np.where(upper < 0, level + upper / (2.0 * solver.theta), level)

@@ -13,6 +13,7 @@ from minmaxcon.core import Batch, Evaluation, LevelProblem
 from minmaxcon.core.level import expectations
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.geometry import DistanceGenerator, PerspectiveGenerator
+from minmaxcon.solvers.saddle import proximal_parts
 
 __all__ = ["AdaptiveSteps", "Game", "Multipliers", "multiplier_bound"]
 
@@ -45,10 +46,8 @@ class Game:
     @classmethod
     def of(cls, level: LevelProblem, like: Array) -> Game:
         """Return the game of a level problem, in the precision of ``like``."""
-        xp, proximal = namespace(like), level.proximal
-        center = None if proximal is None else xp.asarray(proximal.center, like)
-        pull = 0.0 if proximal is None else float(proximal.weight)
-        return cls(level, level.dual(), xp.asarray(level.bounds, like), center, pull)
+        bounds = namespace(like).asarray(level.bounds, like)
+        return cls(level, level.dual(), bounds, *proximal_parts(level, like))
 
     def proximal(self, x: Array) -> Array:
         """Return the proximal term at x as a column (R, 1)."""

@@ -11,8 +11,9 @@ from minmaxcon.core import LevelProblem, Position, Start
 from minmaxcon.geometry import DualPoint
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.solvers.checks import whole_number
-from minmaxcon.solvers.exact import ExactOracle, Field, SaddleState, fail, mask_of
-from minmaxcon.solvers.saddle import pick, pick_dual
+from minmaxcon.solvers.exact import ExactOracle, Field, SaddleState, fail
+from minmaxcon.solvers.runs import mask_of
+from minmaxcon.solvers.saddle import pick, pick_dual, proximal_parts
 
 __all__ = ["MirrorProx", "MirrorProxState"]
 
@@ -115,11 +116,10 @@ class MirrorProx(ExactOracle):
         return state.begun.position
 
     def _trial(self, state: MirrorProxState) -> MirrorProxState:
-        problem, dual, primal, proximal = state.problem, state.dual, state.problem.primal, state.problem.proximal
+        problem, dual, primal = state.problem, state.dual, state.problem.primal
         x, y, size, rows = state.x, state.y, state.size, int(state.problem.data.size or 0)
         xp = namespace(x)
-        center = None if proximal is None else xp.asarray(proximal.center, x)
-        pull = 0.0 if proximal is None else proximal.weight
+        center, pull = proximal_parts(problem, x)
         here, samples = state.field, state.samples
 
         def step(at: Field) -> tuple[Array, DualPoint]:

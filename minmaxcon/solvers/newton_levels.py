@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.arrays import Array, to_numpy
 from minmaxcon.core import MinMaxProblem, Position, Start
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.solvers.mirror_prox import MirrorProx
 from minmaxcon.solvers.repair import measure, pull_back
+from minmaxcon.solvers.runs import choose
 
 __all__ = ["Bracket", "close_gap"]
 
@@ -88,13 +89,12 @@ def close_gap(problem: MinMaxProblem, found: Bracket, gap: float = 1e-8, rounds:
 
 def _lowered(problem: MinMaxProblem, found: Bracket, anchor: Array, slack: Any, x: Array) -> Bracket:
     """Return the brackets with the points x, pulled back where they are not feasible, if they are better."""
-    xp = namespace(x)
     objective, constraints = measure(problem, x)
     violation = constraints.max(axis=1)
     back = (violation > 0) & (slack < 0)
     if back.any():
         nearer = pull_back(problem, anchor, np.minimum(slack, -1e-300), x, np.maximum(violation, 1e-300))
-        x = xp.where(xp.asarray(back[:, None].astype(float), x) > 0, nearer[0], x)
+        x = choose(back, nearer[0], x)
         objective = np.where(back, nearer[1], objective)
         constraints = np.where(back[:, None], nearer[2], constraints)
     feasible = constraints.max(axis=1) <= 0
@@ -102,7 +102,7 @@ def _lowered(problem: MinMaxProblem, found: Bracket, anchor: Array, slack: Any, 
     better = feasible & (objective < before)
     return replace(
         found,
-        x=xp.where(xp.asarray(better[:, None].astype(float), x) > 0, x, found.x),
+        x=choose(better, x, found.x),
         objective=np.where(better, objective, found.objective),
         constraints=np.where(better[:, None], constraints, found.constraints),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import MinMaxProblem
 from minmaxcon.errors import InvalidInput
+from minmaxcon.solvers.runs import choose
 
 __all__ = ["first_values", "measure", "pull_back"]
 
@@ -89,7 +90,7 @@ def pull_back(
         found_objective, found = measure(problem, point)
         value = found.max(axis=1)
         good = value <= 0
-        best = xp.where(xp.asarray(good[:, None].astype(float), x) > 0, point, best)
+        best = choose(good, point, best)
         objective = np.where(good, found_objective, objective)
         constraints = np.where(good[:, None], found, constraints)
         low, low_value = np.where(good, t, low), np.where(good, value, low_value)

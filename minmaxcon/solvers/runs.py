@@ -1,15 +1,17 @@
-"""Taking some of the runs out of a start, and putting them back."""
+"""Taking some of the runs out of a start and putting them back, and choosing between values run by run."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
-from minmaxcon.arrays import Array, namespace
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import LevelProblem, Start
 from minmaxcon.geometry import DualPoint
 
-__all__ = ["put_dual", "put_rows", "take_start"]
+__all__ = ["choose", "finite_runs", "mask_of", "put_dual", "put_rows", "take_start"]
 
 
 def _map(dual: DualPoint, function: Any) -> DualPoint:
@@ -21,6 +23,21 @@ def take_start(start: Start, runs: Any) -> Start:
     xp = namespace(start.x)
     dual = None if start.dual is None else _map(start.dual, lambda part: xp.rows(part, runs))
     return Start(xp.rows(start.x, runs), dual, start.position)
+
+
+def mask_of(flags: Any, like: Array) -> Array:
+    """Return booleans (R,) as a mask (R, 1) of the engine of ``like``."""
+    return namespace(like).asarray(np.asarray(flags, dtype=float)[:, None], like) > 0
+
+
+def choose(flags: Any, new: Array, old: Array) -> Array:
+    """Return the rows of ``new`` (R, n) where ``flags``, booleans (R,), hold, else of ``old``."""
+    return namespace(old).where(mask_of(flags, old), new, old)
+
+
+def finite_runs(values: Array) -> Any:
+    """Tell for each run whether all of its values (R, n) are finite, an ndarray (R,)."""
+    return np.isfinite(np.asarray(to_numpy(values))).all(axis=1)
 
 
 def put_rows(whole: Array, runs: Any, part: Array) -> Array:

@@ -14,7 +14,7 @@ from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.geometry.simplex import safe_log, softmax
 from minmaxcon.solvers.checks import number
 
-__all__ = ["DualMirror", "Steps", "check_mixing", "first_dual", "nonfinite_term", "pick", "pick_dual"]
+__all__ = ["DualMirror", "Steps", "check_mixing", "first_dual", "nonfinite_term", "pick", "pick_dual", "proximal_parts"]
 
 _LARGEST_STEP = 1e6
 """Where nothing curves, steps grow without end; beyond this a step already reaches the boundary of the sets."""
@@ -25,11 +25,7 @@ _RATIOS = (1e-3, 1e3)
 
 def check_mixing(mixing: float) -> float:
     """Return the share of uniform weights that warm duals are mixed with, or refuse it."""
-    remedy = "must lie between 0 and 1."
-    found = number("mixing", mixing, remedy, least=0.0)
-    if found > 1.0:
-        raise InvalidInput("mixing", mixing, remedy)
-    return found
+    return number("mixing", mixing, "must lie between 0 and 1.", least=0.0, most=1.0)
 
 
 def first_dual(
@@ -48,6 +44,13 @@ def first_dual(
         raise InvalidInput("start", tuple(x.shape), f"must fit (runs, dimension, vector of step sizes) = {shapes}.")
     dual = problem.dual(entropy_weight)
     return dual, dual.center(x) if start.dual is None else dual.warm(start.dual, mixing)
+
+
+def proximal_parts(problem: LevelProblem, like: Array) -> tuple[Array | None, float]:
+    """Return centre and weight of the proximal term, as a prox takes them; None and 0 where there is none."""
+    if problem.proximal is None:
+        return None, 0.0
+    return namespace(like).asarray(problem.proximal.center, like), float(problem.proximal.weight)
 
 
 def nonfinite_term(problem: LevelProblem, dual: PerspectiveGenerator, F: Array, G: Array, run: int) -> str | None:

@@ -131,11 +131,9 @@ class SFLS(Solver):
         self.oracle = SMD() if oracle is None else oracle
         if not isinstance(self.oracle, Oracle):
             raise InvalidInput("oracle", oracle, "must be an Oracle such as SMD().")
-        for name, share in (("tolerance", tolerance), ("delta", delta)):
-            remedy = "must lie strictly between 0 and 1."
-            if number(name, share, remedy, above=0.0) >= 1.0:
-                raise InvalidInput(name, share, remedy)
-        self.tolerance, self.delta = float(tolerance), float(delta)
+        remedy = "must lie strictly between 0 and 1."
+        self.tolerance = number("tolerance", tolerance, remedy, above=0.0, below=1.0)
+        self.delta = number("delta", delta, remedy, above=0.0, below=1.0)
         self.theta = number("theta", theta, "must be finite and above 1/2.", above=0.5)
         self.levels, self.searches = whole_number("levels", levels), whole_number("searches", searches)
         self.oracle_error = number("oracle_error", oracle_error, "must be finite and at least 0.", least=0.0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from minmaxcon.arrays import namespace
 from minmaxcon.core import Batch
+from minmaxcon.solvers.saddle import proximal_parts
 from minmaxcon.solvers.stochastic import StochasticOracle, StochasticState
 
 __all__ = ["SMD"]
@@ -56,8 +57,7 @@ class SMD(StochasticOracle):
         bounds = xp.asarray(problem.bounds, x)
         family, rule = problem.family, self.step_rule
         sums, weight_sum = xp.copy(state.sums), xp.copy(state.weight)
-        center = None if proximal is None else xp.asarray(proximal.center, x)
-        pull = 0.0 if proximal is None else proximal.weight
+        center, pull = proximal_parts(problem, x)
         extra = xp.zeros((x.shape[0], 1), x)
         for batch in batches:
             found = family.evaluate(x, batch)

@@ -17,7 +17,8 @@ from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Star
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.solvers.checks import check_draw, whole_number
-from minmaxcon.solvers.saddle import check_mixing, first_dual, nonfinite_term
+from minmaxcon.solvers.runs import choose, finite_runs, mask_of
+from minmaxcon.solvers.saddle import check_mixing, first_dual, nonfinite_term, pick_dual
 from minmaxcon.solvers.steps import StepRule
 from minmaxcon.solvers.steps import step_rule as steps_of
 
@@ -182,14 +183,14 @@ class StochasticOracle(Oracle):
 
     def _freeze(self, before: StochasticState, after: StochasticState, count: int) -> StochasticState:
         """Put runs that are no longer finite back to their last good state, and name the step."""
-        bad = ~_finite(after)
+        bad = ~finite_runs(after.sums)
         failure = list(before.failure)
         if any(f is None for f, b in zip(failure, bad, strict=True) if b):
             probe = before
             drawn = before.problem.data.draw(before.position, count * self._batches_a_step, self.batch_size)[0]
             while len(batches := tuple(islice(drawn, self._batches_a_step))) == self._batches_a_step:
                 last, probe = probe, self._run(probe, iter(batches))
-                for j in np.flatnonzero(~_finite(probe)):
+                for j in np.flatnonzero(~finite_runs(probe.sums)):
                     if failure[j] is None:
                         failure[j] = f"{self._cause(last, batches, int(j))} is not finite at step {last.steps}"
             # A constraint that is not a function of x and the batch may not do it again.
@@ -197,19 +198,12 @@ class StochasticOracle(Oracle):
             for j in np.flatnonzero(bad):
                 failure[j] = failure[j] or f"a value is not finite {span}"
         frozen = np.array([f is not None for f in failure])
-
-        def pick(old: Array, new: Array) -> Array:
-            xp = namespace(new)
-            mask = xp.asarray(frozen.astype(float)[:, None], new) > 0
-            return xp.where(mask, old, new)
-
-        y = DualPoint(*(pick(getattr(before.y, n), getattr(after.y, n)) for n in ("log_weights", "weights", "inner")))
         return replace(
             after,
-            x=pick(before.x, after.x),
-            y=y,
-            sums=pick(before.sums, after.sums),
-            weight=pick(before.weight, after.weight),
+            x=choose(frozen, before.x, after.x),
+            y=pick_dual(mask_of(frozen, after.x), before.y, after.y),
+            sums=choose(frozen, before.sums, after.sums),
+            weight=choose(frozen, before.weight, after.weight),
             failure=tuple(failure),
         )
 
@@ -250,8 +244,3 @@ _PROBES = 16
 def _cuts(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
     ends = np.cumsum(sizes).tolist()
     return [(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-
-
-def _finite(state: StochasticState) -> Any:
-    """Tell for each run whether all that it has summed is finite."""
-    return np.asarray(to_numpy(namespace(state.sums).isfinite(state.sums))).all(axis=1)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch, LevelProblem, Position, Start
 from minmaxcon.geometry import DualPoint
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.solvers.checks import check_draw, whole_number
-from minmaxcon.solvers.exact import ExactOracle, Field, SaddleState, fail, mask_of
-from minmaxcon.solvers.saddle import DualMirror, nonfinite_term, pick, pick_dual
+from minmaxcon.solvers.exact import ExactOracle, Field, SaddleState, fail
+from minmaxcon.solvers.runs import finite_runs, mask_of
+from minmaxcon.solvers.saddle import DualMirror, nonfinite_term, pick, pick_dual, proximal_parts
 
 __all__ = ["VarianceReduced", "VarianceReducedState"]
 
@@ -177,7 +177,7 @@ class VarianceReduced(ExactOracle):
         """Make some steps, and keep those of the runs whose inequality holds."""
         after, sums, epoch, parts = self._steps(state, batches, length)
         xp = namespace(state.x)
-        if (state.active & ~(_finite(parts) & _finite(sums))).any():
+        if (state.active & ~(finite_runs(parts) & finite_runs(sums))).any():
             state = self._name(state, batches, length)
         in_x, in_y, allowed = parts[:, :1], parts[:, 1:2], parts[:, 2:]
         passed = (in_x + in_y <= allowed + len(batches) * state.slack) & mask_of(state.active, state.x)
@@ -200,12 +200,11 @@ class VarianceReduced(ExactOracle):
         self, state: VarianceReducedState, batches: Iterable[Batch], length: int
     ) -> tuple[tuple[Array, DualPoint], Array, Array, Array]:
         """Make a step a batch: the iterate, the sums for averages and epoch, and the parts of the inequality."""
-        problem, dual, primal, proximal = state.problem, state.dual, state.problem.primal, state.problem.proximal
+        problem, dual, primal = state.problem, state.dual, state.problem.primal
         family, mirror, full = problem.family, state.mirror, state.field
         x, y, w, y_w, anchor_x = state.x, state.y, state.x_snapshot, state.y_snapshot, state.anchor_x
         xp = namespace(x)
-        center = None if proximal is None else xp.asarray(proximal.center, x)
-        pull = 0.0 if proximal is None else proximal.weight
+        center, pull = proximal_parts(problem, x)
         eta, tau, share = state.size.eta, state.size.tau, 1.0 / length
         scaled_w = dual.scaled(y_w)
         sums: Array = 0.0
@@ -271,17 +270,13 @@ class VarianceReduced(ExactOracle):
             after, sums, _, parts = self._steps(probe, [batch], length)
             xp = namespace(probe.x)
             ahead = xp.asarray(sums[:, : probe.x.shape[-1]], probe.x)
-            for j in np.flatnonzero(~_finite(parts) | ~_finite(sums)):
+            for j in np.flatnonzero(~finite_runs(parts) | ~finite_runs(sums)):
                 named = _cause(probe, ahead, batch, int(j))
                 if failure[j] is None and state.active[j] and named is not None:
                     failure[j] = f"{named} is not finite at step {state.steps + i}"
             probe = replace(probe, x=after[0], y=after[1])
         lost = np.array([found is not None for found in failure])
         return replace(state, failure=tuple(failure), active=state.active & ~lost)
-
-
-def _finite(parts: Array) -> Any:
-    return np.isfinite(np.asarray(to_numpy(parts))).all(axis=1)
 
 
 def _cause(state: VarianceReducedState, ahead: Array, batch: Batch, run: int) -> str | None:
@@ -291,7 +286,7 @@ def _cause(state: VarianceReducedState, ahead: Array, batch: Batch, run: int) ->
         found = state.problem.family.evaluate(x, batch)
         named = nonfinite_term(state.problem, dual, found.F, found.G, run)
         gradient = found.pullback(state.y.weights, dual.scaled(state.y))
-        if named is None and not _finite(gradient)[run]:
+        if named is None and not finite_runs(gradient)[run]:
             named = "the gradient"
         if named is not None:
             return named

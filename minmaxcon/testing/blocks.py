@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.geometry import InnerBlock, PerspectiveGenerator
-from minmaxcon.testing.harness import Suite, at, reference, require, shown
+from minmaxcon.testing.harness import Fault, Suite, at, reference, require, shown
 from minmaxcon.testing.search import largest_value
 
 __all__ = ["BLOCK", "interior_of", "slope_of"]
@@ -48,7 +48,7 @@ def start(block: InnerBlock, rng: np.random.Generator) -> str:
     values = np.asarray(block.value(points))
     worst = at(-values, 1e-9 * _size(block))
     if worst is not None:
-        require(False, f"it is {values[worst]:.3g} at a point of A.", shown(alpha=points[worst]))
+        raise Fault(f"it is {values[worst]:.3g} at a point of A.", shown(alpha=points[worst]))
     return f"{_COUNT} points"
 
 
@@ -60,7 +60,7 @@ def divergence(block: InnerBlock, rng: np.random.Generator) -> str:
     true = np.asarray(block.value(u) - block.value(v)) - slope_of(block, v, u - v)
     worst = at(np.abs(said - true) / _size(block), 1e-6)
     if worst is not None:
-        require(False, f"{said[worst]:.6g} instead of {true[worst]:.6g}.", shown(alpha=u[worst], anchor=v[worst]))
+        raise Fault(f"{said[worst]:.6g} instead of {true[worst]:.6g}.", shown(alpha=u[worst], anchor=v[worst]))
     return f"{_COUNT} pairs"
 
 
@@ -74,7 +74,7 @@ def strong_convexity(block: InnerBlock, rng: np.random.Generator) -> str:
     worst = at((half * (1.0 - 1e-6) - found) / _size(block), 1e-12)
     if worst is not None:
         seen = f"{found[worst]:.6g} < {half[worst]:.6g} with modulus {block.modulus:g}."
-        require(False, seen, shown(alpha=u[worst], anchor=v[worst]))
+        raise Fault(seen, shown(alpha=u[worst], anchor=v[worst]))
     return f"{count} pairs, modulus {block.modulus:g}"
 
 
@@ -129,7 +129,7 @@ def penalty_convex(block: InnerBlock, rng: np.random.Generator) -> str:
     worst = at((middle - chord) / (1.0 + np.abs(chord)), 1e-10)
     if worst is not None:
         seen = f"g is {middle[worst]:.6g} between two points where the chord is {chord[worst]:.6g}."
-        require(False, seen, shown(alpha=u[worst], other=v[worst], share=share[worst, 0]))
+        raise Fault(seen, shown(alpha=u[worst], other=v[worst], share=share[worst, 0]))
     return f"{count} chords"
 
 
@@ -152,7 +152,7 @@ def _in_set(block: InnerBlock, rng: np.random.Generator, alpha: Any) -> None:
             worst = at(excess / _size(block), 1e-7)
             if worst is not None:
                 seen = f"the result lies outside A, by {excess[worst]:.3g} along a direction."
-                require(False, seen, shown(alpha=alpha[worst], direction=g[worst] / np.abs(g[worst]).max()))
+                raise Fault(seen, shown(alpha=alpha[worst], direction=g[worst] / np.abs(g[worst]).max()))
 
 
 @BLOCK.check("maximize(v) gives the largest <v, alpha> - g(alpha) on A and a point of A that attains it.", _CLASS)
@@ -164,13 +164,13 @@ def maximize(block: InnerBlock, rng: np.random.Generator) -> str:
     worst = at(np.abs(reached - value) / scale, 1e-9)
     if worst is not None:
         seen = f"said {value[worst]:.6g}, but <v, alpha> - g(alpha) = {reached[worst]:.6g} at the maximiser."
-        require(False, seen, shown(v=v[worst], alpha=alpha[worst]))
+        raise Fault(seen, shown(v=v[worst], alpha=alpha[worst]))
     others = np.asarray(block.sample(rng, _COUNT))
     excess = (v @ others.T - np.asarray(block.penalty(others)) - value[:, None]) / scale[:, None]
     worst = at(excess, 1e-9)
     if worst is not None:
         i, j = divmod(worst, _COUNT)
-        require(False, "another point of A is better.", shown(v=v[i], found=alpha[i], better=others[j]))
+        raise Fault("another point of A is better.", shown(v=v[i], found=alpha[i], better=others[j]))
     _in_set(block, rng, alpha[:40])
     return f"{_COUNT} linear terms"
 
@@ -191,7 +191,7 @@ def prox(block: InnerBlock, rng: np.random.Generator) -> str:
     worst = at(np.abs(objective(alpha) - value) / scale, 1e-9)
     if worst is not None:
         seen = f"nu is said to be {value[worst]:.6g}; the objective is {objective(alpha)[worst]:.6g}."
-        require(False, seen, shown(v=v[worst], anchor=anchor[worst], inverse_step=rate[worst, 0], alpha=alpha[worst]))
+        raise Fault(seen, shown(v=v[worst], anchor=anchor[worst], inverse_step=rate[worst, 0], alpha=alpha[worst]))
     for share in (1.0, 0.1):
         other = alpha + share * (interior_of(block, rng, _COUNT) - alpha)
         excess = objective(alpha) + rate[:, 0] * np.asarray(block.divergence(other, alpha)) - objective(other)
@@ -199,7 +199,7 @@ def prox(block: InnerBlock, rng: np.random.Generator) -> str:
         if worst is not None:
             example = shown(v=v[worst], anchor=anchor[worst], inverse_step=rate[worst, 0])
             seen = f"another point of A is better than the inequality allows, by {excess[worst]:.3g}."
-            require(False, seen, f"{example}, {shown(prox=alpha[worst], better=other[worst])}")
+            raise Fault(seen, f"{example}, {shown(prox=alpha[worst], better=other[worst])}")
     return f"{_COUNT} steps, each against two points of A"
 
 

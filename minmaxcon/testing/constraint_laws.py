@@ -10,7 +10,7 @@ from minmaxcon.core import StochasticMinMaxConstraint
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.testing.functions import Function, converted, rows_of, taken
-from minmaxcon.testing.harness import Fault, Skip, Suite, apart, at, reference, require, shown
+from minmaxcon.testing.harness import Fault, Skip, Suite, apart, at, cvxpy_module, reference, require, shown
 from minmaxcon.testing.search import directions, readable, smallest_curvature
 
 __all__ = ["CONSTRAINT"]
@@ -112,7 +112,8 @@ def autograd(function: Function, rng: np.random.Generator) -> str:
     from minmaxcon.arrays import engine
 
     xp = engine("torch")
-    batch = converted(taken(function.batch, 0, min(rows_of(function.batch), 2_000)), xp, "float64")
+    rows = taken(function.batch, 0, 2_000)
+    batch = converted(rows, xp, "float64")
     x = function.points(rng, 4)
     y, a = rng.uniform(0.5, 1.5, 4), function.inner(rng, 4)
     try:
@@ -122,7 +123,6 @@ def autograd(function: Function, rng: np.random.Generator) -> str:
         raise Skip(f"terms() is not written for autograd: {error}") from None
     except Exception as error:  # whatever NumPy code does with tensors
         raise Skip(f"terms() does not take torch tensors: {type(error).__name__}") from None
-    rows = taken(function.batch, 0, min(rows_of(function.batch), 2_000))
     mine = function.evaluate(x, rows).pullback(y, a)
     if apart(mine, true) > 1e-8:
         along, h = function.points(rng, 4) - x, 1e-5
@@ -250,11 +250,7 @@ def reference_value(function: Function, rng: np.random.Generator) -> str:
         raise Skip("the data are a stream")
     if not function.complete:
         raise Skip(f"only the first {rows_of(function.batch)} of {function.data.size} rows are looked at")
-    reference()
-    import importlib
-
-    cp = importlib.import_module("cvxpy")
-    block, d = function.constraint.dual, function.start.size
+    cp, block, d = cvxpy_module(), function.constraint.dual, function.start.size
     x = np.concatenate([function.start[None, :], function.points(rng, 4)])
     found, scale = function.evaluate(x), function.size(x)
     value = found.F if block is None else found.F + np.asarray(block.maximize(found.G)[1])

@@ -23,7 +23,7 @@ _BATCH = 50
 
 def _drawn(function: Function, rng: np.random.Generator, dtype: str = "float64") -> tuple[Any, Any, Any, Any]:
     """Return points, weights and a batch of the data's own engine."""
-    rows = taken(function.batch, 0, min(rows_of(function.batch), _BATCH))
+    rows = taken(function.batch, 0, _BATCH)
     y, a = rng.uniform(0.5, 1.5, _RUNS), function.inner(rng, _RUNS)
     create = function.xp.create
     points = create(function.points(rng, _RUNS), dtype)
@@ -44,10 +44,8 @@ def pure(function: Function, rng: np.random.Generator) -> str:
         slope = found.pullback(y, a)
     with unchanged("terms()", given):
         function.constraint.terms(x, batch)
-    kept = {
-        name: np.array(to_numpy(part)) for name, part in {"F": found.F, "G": found.G, "the gradient": slope}.items()
-    }
     held = {"F": found.F, "G": found.G, "the gradient": slope}
+    kept = {name: np.array(to_numpy(part)) for name, part in held.items()}
     for name, part in held.items():
         for key, array in batch.items():
             shared = not hasattr(array, "tocsr") and np.shares_memory(to_numpy(part), to_numpy(array))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator, entropy_weight_bound
-from minmaxcon.testing.harness import Skip, Suite, at, reference, require, shown
+from minmaxcon.testing.harness import Fault, Skip, Suite, at, reference, require, shown
 
 __all__ = ["DUAL"]
 
@@ -44,16 +44,12 @@ def strong_convexity(generator: PerspectiveGenerator, rng: np.random.Generator) 
     least = entropy_weight_bound(generator.blocks)
     if generator.entropy_weight < least:
         raise Skip(f"K = {generator.entropy_weight:g} is below the theorem's {least:.4g}: no modulus is claimed")
-    return strongly_convex(generator, rng)
-
-
-def strongly_convex(generator: PerspectiveGenerator, rng: np.random.Generator) -> str:
-    """Search for a pair that contradicts 1-strong convexity: random, near, and in the direction that is tight."""
     count = 20 * _COUNT
     second, far = _interior(generator, rng, count, 1e-4), generator.sample(rng, count)
     near = 10.0 ** rng.uniform(-3.0, 0.0, (count, 1))
     weights = second.weights + near * (far.weights - second.weights)
     inner = second.inner + near * (far.inner - second.inner)
+    # Random, near, and in the direction in which the theorem is tight.
     pairs = [(generator.point(weights, inner), second), _tight_pairs(generator, rng, count)]
     for first, other in pairs:
         bregman = np.asarray(generator.divergence(first, other))
@@ -61,7 +57,7 @@ def strongly_convex(generator: PerspectiveGenerator, rng: np.random.Generator) -
         worst = at((half * (1.0 - 1e-6) - bregman) / _size(generator), 1e-12)
         if worst is not None:
             seen = f"V = {bregman[worst]:.6g} < {half[worst]:.6g} with K = {generator.entropy_weight:g}."
-            require(False, seen, f"{_row(first, worst)}; from {_row(other, worst)}")
+            raise Fault(seen, f"{_row(first, worst)}; from {_row(other, worst)}")
     return f"{2 * count} pairs, K = {generator.entropy_weight:g}"
 
 
@@ -122,7 +118,7 @@ def prox(generator: PerspectiveGenerator, rng: np.random.Generator) -> str:
     total = np.abs(found.weights.sum(1) - 1.0) + np.maximum(-found.weights.min(1), 0.0)
     worst = at(total, 1e-9)
     if worst is not None:
-        require(False, "the weights are no point of the simplex.", _row(found, worst))
+        raise Fault("the weights are no point of the simplex.", _row(found, worst))
 
     def objective(point: DualPoint) -> Any:
         linear = np.vecdot(u, point.weights) + np.vecdot(v, np.asarray(generator.scaled(point)))
@@ -135,7 +131,7 @@ def prox(generator: PerspectiveGenerator, rng: np.random.Generator) -> str:
     worst = at(excess / scale, 1e-9)
     if worst is not None:
         seen = f"another point is better than the inequality allows, by {excess[worst]:.3g}."
-        require(False, seen, shown(u=u[worst], v=v[worst], step=step[worst, 0]) + f"; better: {_row(other, worst)}")
+        raise Fault(seen, shown(u=u[worst], v=v[worst], step=step[worst, 0]) + f"; better: {_row(other, worst)}")
     return f"{_COUNT} steps"
 
 
@@ -148,7 +144,7 @@ def support(generator: PerspectiveGenerator, rng: np.random.Generator) -> str:
     linear = np.vecdot(u, point.weights) + np.vecdot(v, np.asarray(generator.scaled(point)))
     worst = at((linear - np.asarray(generator.penalty(point)) - top) / _size(generator), 1e-9)
     if worst is not None:
-        require(False, "a dual point has a larger value.", shown(u=u[worst], v=v[worst]) + f"; {_row(point, worst)}")
+        raise Fault("a dual point has a larger value.", shown(u=u[worst], v=v[worst]) + f"; {_row(point, worst)}")
     exact = reference()
     for j in range(2):
         best = exact.reference_support(generator, u[j], v[j])[1]

@@ -15,7 +15,7 @@ from minmaxcon.geometry import DistanceGenerator
 from minmaxcon.testing.generator_laws import interior
 from minmaxcon.testing.harness import require
 
-__all__ = ["Function", "rows_of", "taken"]
+__all__ = ["Function", "converted", "rows_of", "taken"]
 
 _ROWS = 20_000  # rows of finite data that are looked at at once
 _STREAM = 4_096  # samples of a stream that stand for it
@@ -66,18 +66,14 @@ class Function:
         return self.data.size is not None and self.data.size <= _ROWS
 
     @cached_property
-    def native(self) -> dict[str, Any]:
-        """Finite data, or the first rows of it; of a stream the first samples; as they come."""
-        if self.data.size is not None:
-            _, batch = next(iter(self.data.chunks(_ROWS)))
-            return dict(batch)
-        batches, _ = self.data.draw(Position.start(np.random.default_rng(0)), 1, _STREAM)
-        return dict(next(iter(batches)))
-
-    @cached_property
     def batch(self) -> dict[str, Any]:
-        """The same in float64."""
-        return converted(self.native, self.xp, "float64")
+        """Finite data, or the first rows of it; of a stream the first samples; in float64."""
+        if self.data.size is not None:
+            _, rows = next(iter(self.data.chunks(_ROWS)))
+        else:
+            batches, _ = self.data.draw(Position.start(np.random.default_rng(0)), 1, _STREAM)
+            rows = next(iter(batches))
+        return converted(rows, self.xp, "float64")
 
     @property
     def inner_dimension(self) -> int:

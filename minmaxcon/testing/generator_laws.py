@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.geometry import DistanceGenerator
-from minmaxcon.testing.harness import Suite, at, reference, require, shown
+from minmaxcon.testing.harness import Fault, Suite, at, cvxpy_module, reference, require, shown
 from minmaxcon.testing.search import largest_value
 
 __all__ = ["GENERATOR", "interior", "steps_from"]
@@ -69,7 +69,7 @@ def center(generator: DistanceGenerator, rng: np.random.Generator) -> str:
     excess = lowest - np.asarray(generator.value(points))
     worst = at(excess, 1e-9 * _size(generator))
     if worst is not None:
-        require(False, f"omega is smaller by {excess[worst]:.3g} elsewhere.", shown(u=points[worst]))
+        raise Fault(f"omega is smaller by {excess[worst]:.3g} elsewhere.", shown(u=points[worst]))
     return f"{2 * _COUNT} points"
 
 
@@ -84,7 +84,7 @@ def gradient(generator: DistanceGenerator, rng: np.random.Generator) -> str:
     worst = at(excess, 1e-6)
     if worst is not None:
         seen = f"<gradient, d> = {claimed[worst]:.6g}, differences give {found[worst]:.6g}."
-        require(False, seen, shown(u=middle[worst], d=along[worst]))
+        raise Fault(seen, shown(u=middle[worst], d=along[worst]))
     return f"{_COUNT} points and directions"
 
 
@@ -95,7 +95,7 @@ def divergence(generator: DistanceGenerator, rng: np.random.Generator) -> str:
     true = np.asarray(generator.value(u) - generator.value(v) - np.vecdot(generator.gradient(v), u - v))
     worst = at(np.abs(said - true) / (_size(generator) + np.abs(true)), 1e-9)
     if worst is not None:
-        require(False, f"{said[worst]:.6g} instead of {true[worst]:.6g}.", shown(u=u[worst], v=v[worst]))
+        raise Fault(f"{said[worst]:.6g} instead of {true[worst]:.6g}.", shown(u=u[worst], v=v[worst]))
     return f"{_COUNT} pairs"
 
 
@@ -110,7 +110,7 @@ def strong_convexity(generator: DistanceGenerator, rng: np.random.Generator) -> 
     worst = at((half * (1.0 - 1e-6) - bregman) / _size(generator), 1e-12)
     if worst is not None:
         seen = f"V(u, v) = {bregman[worst]:.6g} < {half[worst]:.6g} = 1/2 norm(u - v)^2."
-        require(False, seen, shown(u=u[worst], v=v[worst]))
+        raise Fault(seen, shown(u=u[worst], v=v[worst]))
     return f"{count} pairs, far and near"
 
 
@@ -129,7 +129,7 @@ def norms(generator: DistanceGenerator, rng: np.random.Generator) -> str:
     for seen, excess in laws.items():
         worst = at(excess, 1e-9)
         if worst is not None:
-            require(False, seen, shown(u=u[worst % _COUNT], w=w[worst % _COUNT], g=g[worst % _COUNT]))
+            raise Fault(seen, shown(u=u[worst % _COUNT], w=w[worst % _COUNT], g=g[worst % _COUNT]))
     return f"{_COUNT} vectors"
 
 
@@ -158,14 +158,14 @@ def linear_minimum(generator: DistanceGenerator, rng: np.random.Generator) -> st
     require(not outside.any(), "the minimiser lies outside X.", shown(u=point[int(np.argmax(outside))]))
     worst = at(np.abs(np.vecdot(g, point) - value) / size, 1e-9)
     if worst is not None:
-        require(False, "the value is not <g, u> at the minimiser.", shown(g=g[worst], u=point[worst]))
+        raise Fault("the value is not <g, u> at the minimiser.", shown(g=g[worst], u=point[worst]))
     others = generator.sample(rng, _COUNT)
     excess = (value[:, None] - g @ others.T) / size
     worst = at(excess, 1e-9)
     if worst is not None:
         i, j = divmod(worst, _COUNT)
         seen = f"{value[i]:.6g} is said, but <g, u> = {g[i] @ others[j]:.6g} at a point of X."
-        require(False, seen, shown(g=g[i], u=others[j]))
+        raise Fault(seen, shown(g=g[i], u=others[j]))
     return f"{_COUNT} directions"
 
 
@@ -199,7 +199,7 @@ def _optimal(generator: Any, rng: Any, found: Any, anchor: Any, g: Any, step: An
         if worst is not None:
             seen = f"another point of X is better than the inequality allows, by {excess[worst]:.3g}."
             example = shown(anchor=anchor[worst], g=g[worst], step=step[worst, 0], weight=weight[worst, 0])
-            require(False, seen, f"{example}, {shown(prox=found[worst], better=other[worst])}")
+            raise Fault(seen, f"{example}, {shown(prox=found[worst], better=other[worst])}")
 
 
 @GENERATOR.check("inequalities(u) are convex functions, at most 0 on X, with their gradients.", _GEOMETRY)
@@ -209,21 +209,18 @@ def inequalities(generator: DistanceGenerator, rng: np.random.Generator) -> str:
     worst = at(np.asarray(here), 1e-8 * _size(generator))
     count = int(np.shape(here)[-1])
     if worst is not None:
-        require(False, "a point of X violates one.", shown(u=u[worst // count], values=here[worst // count]))
+        raise Fault("a point of X violates one.", shown(u=u[worst // count], values=here[worst // count]))
     tangent = np.asarray(here) + np.vecdot(np.asarray(slopes), (v - u)[:, None, :])
     worst = at((tangent - np.asarray(there)) / _size(generator), 1e-8)
     if worst is not None:
         example = shown(u=u[worst // count], v=v[worst // count])
-        require(False, "the tangent at u lies above the function at v.", example)
+        raise Fault("the tangent at u lies above the function at v.", example)
     return f"{count} functions" if count else "it has none"
 
 
 @GENERATOR.check("The cvxpy form describes the same set and generator: value, linear minimum and prox agree.", _PROX)
 def reference_forms(generator: DistanceGenerator, rng: np.random.Generator) -> str:
-    exact = reference()
-    import importlib
-
-    cp = importlib.import_module("cvxpy")
+    exact, cp = reference(), cvxpy_module()
     points = interior(generator, rng, 5)
     for u in points:
         variable = cp.Variable(generator.dimension)

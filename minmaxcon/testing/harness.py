@@ -25,6 +25,7 @@ __all__ = [
     "Suite",
     "apart",
     "at",
+    "cvxpy_module",
     "differing",
     "other_engine",
     "reference",
@@ -107,10 +108,8 @@ def run_check(check: Check, label: str, subject: Any, seed: int) -> Finding:
     rng = np.random.default_rng([seed, zlib.crc32(check.name.encode())])
     try:
         tried = check.run(subject, rng)
-    except Skip as reason:
-        return Finding(label, check.name, "skipped", check.expected, str(reason), "", check.page)
-    except MissingDependency as missing:
-        return Finding(label, check.name, "skipped", check.expected, str(missing), "", check.page)
+    except (Skip, MissingDependency) as reason:
+        return skipped(check, label, str(reason))
     except Fault as fault:
         return Finding(label, check.name, "failed", check.expected, fault.seen, fault.counterexample, check.page)
     except Exception as error:  # a plug-in may raise anything
@@ -193,8 +192,7 @@ def _bits(array: Any) -> bytes:
 
 
 def _random_states() -> dict[str, bytes]:
-    # The legacy state is looked at, never drawn from.
-    legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+    legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002  # looked at, never drawn from
     states = {"random": repr(random.getstate()).encode(), "numpy": repr(legacy["state"]["pos"]).encode()}
     states["numpy"] += legacy["state"]["key"].tobytes()
     torch = sys.modules.get("torch")
@@ -206,10 +204,16 @@ def _random_states() -> dict[str, bytes]:
 def reference() -> Any:
     """Return the package of exact solutions; the check that needs it is skipped where cvxpy is missing."""
     from minmaxcon import reference as package
+
+    cvxpy_module()
+    return package
+
+
+def cvxpy_module() -> Any:
+    """Return cvxpy; the check that needs it is skipped where it is missing."""
     from minmaxcon.reference.solver import load_cvxpy
 
-    load_cvxpy("checks against exact solutions")
-    return package
+    return load_cvxpy("checks against exact solutions")
 
 
 def apart(first: Any, second: Any) -> float:

@@ -11,10 +11,10 @@ from minmaxcon.core import Estimate, LevelProblem, MinMaxProblem
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.errors import Unsupported
 from minmaxcon.geometry import InnerBlock
-from minmaxcon.testing.harness import Skip, Suite, apart, at, reference, require, shown
+from minmaxcon.testing.harness import Fault, Skip, Suite, apart, at, reference, require, shown
 from minmaxcon.testing.trials import OracleTrial
 
-__all__ = ["ORACLE", "exact", "require_valid"]
+__all__ = ["ORACLE", "largest_level", "require_valid"]
 
 ORACLE = Suite()
 
@@ -32,13 +32,13 @@ def _known(problem: MinMaxProblem, levels: Any) -> Any:
         raise Skip(str(reason)) from None
 
 
-def exact(level: LevelProblem, x: Any) -> Any:
-    """Return the largest level of each run at x, by an exact pass."""
+def largest_level(level: LevelProblem, x: Any) -> Any:
+    r"""Return :math:`\max_i f_i(x) + d_x(x) - b_i` at x (R, d), an ndarray (R,), by a pass over finite data."""
     return (level.values(x) - level.bounds).max(1)
 
 
 def _spread(problem: MinMaxProblem, levels: Any, known: Any) -> Any:
-    return exact(problem.at_level(levels), problem.start_point(levels.size)) - known
+    return largest_level(problem.at_level(levels), problem.start_point(levels.size)) - known
 
 
 def require_valid(level: LevelProblem, found: Estimate) -> None:
@@ -61,7 +61,7 @@ def require_valid(level: LevelProblem, found: Estimate) -> None:
     off = np.maximum(np.abs(y.sum(1) - 1.0), -y.min(1))
     worst = at(off, 1e-5)
     if worst is not None:
-        require(False, "weights are no point of the simplex.", shown(y=y[worst]))
+        raise Fault("weights are no point of the simplex.", shown(y=y[worst]))
     begin = 0
     for i, block in enumerate(dual.blocks):
         if block is not None:
@@ -82,7 +82,7 @@ def _require_inside(block: InnerBlock, i: int, weight: Any, part: Any) -> None:
     if worst is not None:
         j, d = divmod(worst, len(v))
         example = shown(y_i=weight[j], a_i=part[j], direction=v[d])
-        require(False, f"scaled lies outside y_{i} A_{i}, by {excess[j, d]:.3g} along a direction.", example)
+        raise Fault(f"scaled lies outside y_{i} A_{i}, by {excess[j, d]:.3g} along a direction.", example)
 
 
 @ORACLE.check(
@@ -106,7 +106,7 @@ def upper_bound(trial: OracleTrial, _rng: np.random.Generator) -> str:
         worst = at(known - np.asarray(found.upper), 1e-6)
         if worst is not None:
             seen = f"U = {found.upper[worst]:.6g} < {known[worst]:.6g} = H."
-            require(False, seen, shown(r=levels[worst], x=found.x[worst], y=found.weights[worst]))
+            raise Fault(seen, shown(r=levels[worst], x=found.x[worst], y=found.weights[worst]))
         return f"U - H between {np.min(found.upper - known):.2g} and {np.max(found.upper - known):.2g}"
 
     return trial.each(on)
@@ -115,12 +115,12 @@ def upper_bound(trial: OracleTrial, _rng: np.random.Generator) -> str:
 @ORACLE.check("Without noise upper >= max_i f_i(x) - b_i: x and U are averages with the same weights.", _AVERAGES)
 def upper_bounds_point(trial: OracleTrial, _rng: np.random.Generator) -> str:
     def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
-        reached = exact(problem.at_level(levels), found.x)
+        reached = largest_level(problem.at_level(levels), found.x)
         small = 1e-7 if found.x.dtype.itemsize == 8 else 1e-4
         worst = at(reached - np.asarray(found.upper), small * (1.0 + float(np.abs(reached).max())))
         if worst is not None:
             seen = f"U = {found.upper[worst]:.6g}, but the point that is returned has {reached[worst]:.6g}."
-            require(False, seen, shown(r=levels[worst], x=found.x[worst]))
+            raise Fault(seen, shown(r=levels[worst], x=found.x[worst]))
         return f"U - P(x) at least {np.min(found.upper - reached):.2g}"
 
     return trial.each(on)
@@ -132,11 +132,11 @@ def proximal(trial: OracleTrial, _rng: np.random.Generator) -> str:
         problem = plain.with_proximal(to_numpy(plain.start_point(1))[0], 0.5)
         levels = trial.levels(problem)
         found, known = trial.query(problem, levels), _known(problem, levels)
-        for name, below in (("H", known), ("max_i f_i + d_x - b_i", exact(problem.at_level(levels), found.x))):
+        for name, below in (("H", known), ("max_i f_i + d_x - b_i", largest_level(problem.at_level(levels), found.x))):
             worst = at(below - np.asarray(found.upper), 1e-6 if found.x.dtype.itemsize == 8 else 1e-4)
             if worst is not None:
                 seen = f"U = {found.upper[worst]:.6g} < {below[worst]:.6g} = {name}."
-                require(False, seen, shown(r=levels[worst], x=found.x[worst]))
+                raise Fault(seen, shown(r=levels[worst], x=found.x[worst]))
         return "3 levels"
 
     return trial.each(on)
@@ -154,7 +154,7 @@ def lower(trial: OracleTrial, _rng: np.random.Generator) -> str:
         worst = at(bound - known, 1e-6 * (1.0 + float(np.abs(known).max())))
         if worst is not None:
             seen = f"{bound[worst]:.6g} > {known[worst]:.6g} = H."
-            require(False, seen, shown(r=levels[worst], y=found.weights[worst], a=found.scaled[worst]))
+            raise Fault(seen, shown(r=levels[worst], y=found.weights[worst], a=found.scaled[worst]))
         gaps.append(float((known - bound).max()))
     return f"H exceeds it by at most {max(gaps, default=0.0):.2g}"
 
@@ -176,7 +176,7 @@ def tightness(trial: OracleTrial, _rng: np.random.Generator) -> str:
         if not float(after.mean()) <= 0.5 * gap + 1e-6 * (1.0 + float(np.abs(known).max())):
             worst = int(np.argmax(after))
             seen = f"D is {after.mean():.4g} below H on average; the gap at the start, before any step, is {gap:.4g}."
-            require(False, seen, shown(r=levels[worst], y=found.weights[worst], a=found.scaled[worst]))
+            raise Fault(seen, shown(r=levels[worst], y=found.weights[worst], a=found.scaled[worst]))
         return f"a share of {after.mean() / max(gap, 1e-6):.2g} is left"
 
     return trial.each(on)
@@ -188,12 +188,12 @@ def tightness(trial: OracleTrial, _rng: np.random.Generator) -> str:
 def progress(trial: OracleTrial, _rng: np.random.Generator) -> str:
     def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
         known = _known(problem, levels)
-        before, after = _spread(problem, levels, known), exact(problem.at_level(levels), found.x) - known
+        before, after = _spread(problem, levels, known), largest_level(problem.at_level(levels), found.x) - known
         # At one level the start may be near the optimum by luck, which an average of iterates does not keep.
         if not after.mean() <= 0.5 * before.mean() + 1e-6:
             worst = int(np.argmax(after - 0.5 * before))
             seen = f"{after[worst]:.4g} above H after the query, {before[worst]:.4g} at the start."
-            require(False, seen, shown(r=levels[worst], x=found.x[worst]))
+            raise Fault(seen, shown(r=levels[worst], x=found.x[worst]))
         small = 1e-6 if found.x.dtype.itemsize == 8 else 1e-4
         require(at(-after, small) is None, "the exact value at x lies below H: the reference disagrees.")
         return f"a share of {float(np.max(after / np.maximum(before, 1e-6))):.2g} is left"
@@ -211,5 +211,5 @@ def noisy_upper_bound(trial: OracleTrial, _rng: np.random.Generator) -> str:
     worst = at(known - mean - allowed, 1e-9)
     if worst is not None:
         seen = f"U = {mean[worst]:.6g} on average of 3 queries, H = {known[worst]:.6g}."
-        require(False, seen, shown(r=levels[worst], allowed=allowed[worst]))
+        raise Fault(seen, shown(r=levels[worst], allowed=allowed[worst]))
     return f"U - H on average between {np.min(mean - known):.2g} and {np.max(mean - known):.2g}"

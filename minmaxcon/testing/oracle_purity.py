@@ -9,8 +9,8 @@ import numpy as np
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import Estimate, MinMaxProblem
 from minmaxcon.testing.functions import taken
-from minmaxcon.testing.harness import apart, require, shown, unchanged
-from minmaxcon.testing.oracle_laws import ORACLE, exact, require_valid
+from minmaxcon.testing.harness import Fault, apart, require, shown, unchanged
+from minmaxcon.testing.oracle_laws import ORACLE, largest_level, require_valid
 from minmaxcon.testing.toys import robust_toy
 from minmaxcon.testing.trials import OracleTrial
 
@@ -75,13 +75,13 @@ def goes_on(trial: OracleTrial, _rng: np.random.Generator) -> str:
         level = problem.at_level(levels)
         require(tuple(found.next.x.shape) == tuple(found.x.shape), f"next.x has shape {tuple(found.next.x.shape)}.")
         again = trial.oracle.query(level, found.next)
-        before, after = exact(level, found.x), exact(level, again.x)
-        spread = exact(level, problem.start_point(levels.size)) - np.minimum(before, after)
+        before, after = largest_level(level, found.x), largest_level(level, again.x)
+        spread = largest_level(level, problem.start_point(levels.size)) - np.minimum(before, after)
         lost = after - before
         if not lost.mean() <= trial.setback(problem) * spread.mean() + 1e-6:
             worst = int(np.argmax(lost))
             seen = f"max_i f_i(x) - b_i = {after[worst]:.6g} after it, {before[worst]:.6g} before."
-            require(False, seen, shown(r=levels[worst], x=again.x[worst]))
+            raise Fault(seen, shown(r=levels[worst], x=again.x[worst]))
         return "3 levels"
 
     told = trial.each(on)

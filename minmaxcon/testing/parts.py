@@ -20,7 +20,7 @@ from minmaxcon.testing.functions import Function
 from minmaxcon.testing.generator_laws import GENERATOR
 from minmaxcon.testing.harness import Check, Suite, run_check, skipped
 from minmaxcon.testing.oracle_laws import ORACLE
-from minmaxcon.testing.problem_laws import PROBLEM
+from minmaxcon.testing.problem_laws import PROBLEM, single_run
 from minmaxcon.testing.report import Finding
 from minmaxcon.testing.solver_laws import SOLVER
 from minmaxcon.testing.toys import mixed_toy, robust_toy
@@ -42,6 +42,17 @@ __all__ = [
 del constraint_purity, oracle_purity, purity  # imported for the checks that they add to the suites
 
 
+_SUITES: dict[str, Suite] = {
+    "generator": GENERATOR,
+    "block": BLOCK,
+    "dual": DUAL,
+    "constraint": CONSTRAINT,
+    "problem": PROBLEM,
+    "oracle": ORACLE,
+    "solver": SOLVER,
+}
+
+
 @dataclass(frozen=True)
 class Part:
     """An object and the suite that it is checked by.
@@ -54,25 +65,16 @@ class Part:
         What findings call it.
     subject : object
         What the suite's checks take.
-    suite : Suite
-        The checks.
     """
 
     kind: str
     label: str
     subject: Any
-    suite: Suite
 
-
-_SUITES: dict[str, Suite] = {
-    "generator": GENERATOR,
-    "block": BLOCK,
-    "dual": DUAL,
-    "constraint": CONSTRAINT,
-    "problem": PROBLEM,
-    "oracle": ORACLE,
-    "solver": SOLVER,
-}
+    @property
+    def suite(self) -> Suite:
+        """The checks of its kind."""
+        return _SUITES[self.kind]
 
 
 def all_checks() -> tuple[Check, ...]:
@@ -158,10 +160,10 @@ def generator_part(generator: Any, label: str = "generator") -> Part:
     need = "a DistanceGenerator, an InnerBlock or a PerspectiveGenerator"
     _instance("generator", generator, (DistanceGenerator, InnerBlock, PerspectiveGenerator), need)
     if isinstance(generator, DistanceGenerator):
-        return Part("generator", label, generator, GENERATOR)
+        return Part("generator", label, generator)
     if isinstance(generator, InnerBlock):
-        return Part("block", label, generator, BLOCK)
-    return Part("dual", label, generator, DUAL)
+        return Part("block", label, generator)
+    return Part("dual", label, generator)
 
 
 def constraint_part(constraint: Any, primal: Any, data: Any, start: Any = None, label: str | None = None) -> Part:
@@ -170,7 +172,7 @@ def constraint_part(constraint: Any, primal: Any, data: Any, start: Any = None, 
     _instance("primal", primal, DistanceGenerator, "a DistanceGenerator such as Ball(3, 1.0)")
     _instance("data", data, Source, 'a Source; wrap arrays: Finite({"name": array})')
     named = str(constraint.name) if label is None else label
-    return Part("constraint", named, Function(constraint, primal, data, _begun(primal, start)), CONSTRAINT)
+    return Part("constraint", named, Function(constraint, primal, data, _begun(primal, start)))
 
 
 def _begun(primal: DistanceGenerator, start: Any) -> Any:
@@ -204,7 +206,7 @@ def problem_parts(problem: Any) -> list[Part]:
             parts.append(generator_part(function.dual, f"inner block of {label}"))
     parts.append(generator_part(PerspectiveGenerator([f.dual for _, f in functions], "theorem"), "dual"))
     whole_parts = [constraint_part(f, problem.primal, problem.data, problem.start, label) for label, f in functions]
-    whole_parts.append(Part("problem", "problem", problem, PROBLEM))
+    whole_parts.append(Part("problem", "problem", problem))
     if isinstance(problem, RefreshedProblem):
         for i, part in enumerate(whole_parts[:-1]):
             whole_parts[i] = replace(part, subject=replace(part.subject, slopes=_SURROGATES))
@@ -225,8 +227,7 @@ def _single(problem: MinMaxProblem) -> MinMaxProblem:
         raise InvalidInput(
             "problem", problem.name, "must be a MinMaxProblem on finite data: nothing is exact on a stream."
         )
-    single = problem.take([0]) if problem.runs else problem
-    return single.with_bounds(*[float(b) for b in single.bounds()[0]])
+    return single_run(problem)
 
 
 def oracle_part(oracle: Any, problem: Any = None, *, tolerance: Any = 0.1, seed: int = 0) -> Part:
@@ -235,13 +236,11 @@ def oracle_part(oracle: Any, problem: Any = None, *, tolerance: Any = 0.1, seed:
     single = _single(robust_toy(200, seed=1) if problem is None else problem)
     given = () if problem is None or isinstance(single, RefreshedProblem) else (without_noise(single),)
     quiet = (robust_toy(1), mixed_toy(), *given)
-    return Part(
-        "oracle", type(oracle).__name__, OracleTrial(oracle, single, quiet, _share(tolerance), whole(seed)), ORACLE
-    )
+    return Part("oracle", type(oracle).__name__, OracleTrial(oracle, single, quiet, _share(tolerance), whole(seed)))
 
 
 def solver_part(solver: Any, problem: Any = None, *, tolerance: Any = 0.05, seed: int = 0) -> Part:
     """Return the checks of a solver."""
     _instance("solver", solver, Solver, "a Solver such as SFLS()")
     single = _single(robust_toy(200, seed=1) if problem is None else problem)
-    return Part("solver", type(solver).__name__, SolverTrial(solver, single, _share(tolerance), whole(seed)), SOLVER)
+    return Part("solver", type(solver).__name__, SolverTrial(solver, single, _share(tolerance), whole(seed)))

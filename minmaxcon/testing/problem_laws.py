@@ -15,7 +15,7 @@ from minmaxcon.testing.functions import rows_of, taken
 from minmaxcon.testing.generator_laws import interior
 from minmaxcon.testing.harness import Fault, Skip, Suite, at, reference, require, shown, unchanged
 
-__all__ = ["PROBLEM", "exact_values"]
+__all__ = ["PROBLEM", "fresh_values", "like_data", "single_run"]
 
 PROBLEM = Suite()
 
@@ -27,17 +27,29 @@ _CODE = "howto/conformance.html#arrays-and-runs"
 _DATA = "howto/conformance.html#data"
 
 
-def exact_values(problem: MinMaxProblem, x: Any) -> Any:
-    """Return objective and constraints minus bounds, (R, m + 1), by a fresh pass over finite data."""
-    point = namespace(problem.data.like).asarray(
-        np.atleast_2d(np.asarray(x, dtype=np.float64)).copy(), problem.data.like
-    )
-    level = problem.at_level(np.zeros(int(point.shape[0])))
-    return level.values(point) - level.bounds
+def like_data(problem: MinMaxProblem, x: Any) -> Any:
+    """Return a point (d,), or several (R, d), as a new array (R, d) of the data's engine and precision."""
+    points = np.array(np.atleast_2d(x), dtype=np.float64)
+    return namespace(problem.data.like).asarray(points, problem.data.like)
+
+
+def fresh_values(problem: MinMaxProblem, x: Any) -> Any:
+    """Return :math:`f_0` and :math:`f_i - b_i` at x (R, d), an ndarray (R, m + 1), by a pass over finite data."""
+    points = like_data(problem, x)
+    level = problem.at_level(np.zeros(int(points.shape[0])))
+    return level.values(points) - level.bounds
+
+
+def single_run(problem: MinMaxProblem) -> MinMaxProblem:
+    """Return the first of several runs as a problem of one; a problem of one as it is."""
+    if not problem.runs:
+        return problem
+    first = problem.take([0])
+    return first.with_bounds(*(float(bound) for bound in first.bounds()[0]))
 
 
 def _points(problem: MinMaxProblem, rng: np.random.Generator, count: int) -> Any:
-    return namespace(problem.data.like).asarray(interior(problem.primal, rng, count), problem.data.like)
+    return like_data(problem, interior(problem.primal, rng, count))
 
 
 def _batch(data: Source, rows: int = 500) -> dict[str, Any]:
@@ -113,7 +125,7 @@ def start(problem: MinMaxProblem, rng: np.random.Generator) -> str:
         require(np.isfinite(part).all(), f"{name} is not finite at the start.", shown(start=x[0]))
     if problem.data.size is None:
         return "finite on the first samples"
-    values = exact_values(problem, np.tile(to_numpy(x), (problem.runs or 1, 1)))
+    values = fresh_values(problem, np.tile(to_numpy(x), (problem.runs or 1, 1)))
     return f"f_0 = {values[0, 0]:.6g}, largest f_i - b_i = {values[:, 1:].max():.3g}"
 
 
@@ -178,12 +190,11 @@ def sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
 def refine(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     if problem.data.size is None:
         raise Skip("the data are a stream")
-    single = problem.take([0]) if problem.runs else problem
     x = _points(problem, rng, 3)
     moved = problem.family.refine(x, problem.data)
     inside = np.asarray(to_numpy(problem.primal.contains(moved, 1e-6)))
     require(inside.all(), "a refined point lies outside X.", shown(x=x[int(np.argmin(inside))]))
-    level = single.at_level(np.zeros(1))
+    level = single_run(problem).at_level(0.0)
     before, after = level.values(x), level.values(moved)
     worst = at((after - before) / (1.0 + np.abs(before)), 1e-6 if x.dtype.itemsize == 8 else 1e-3)
     if worst is not None:
@@ -198,16 +209,16 @@ def refine(problem: MinMaxProblem, rng: np.random.Generator) -> str:
 def lower_bounds(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     if problem.data.size is None:
         raise Skip("the data are a stream: no lower bound is proved")
-    single = problem.take([0]) if problem.runs else problem
+    single = single_run(problem)
     x = single.start_point(1)
-    value = float(exact_values(single, to_numpy(x))[0, 0])
+    value = float(fresh_values(single, to_numpy(x))[0, 0])
     level = single.at_level(np.array([value]))
     if level.weak_convexity > 0:
         raise Skip("the problem is declared weakly convex: no lower bound is claimed")
     y, a = _duals(level.family, rng, x, 1)
     found = float(lower_bound(level, y, a, x, iterations=50)[0])
     others = np.concatenate([to_numpy(x), interior(single.primal, rng, 100)])
-    tops = (level.values(namespace(x).asarray(others, x)) - level.bounds).max(1)
+    tops = (level.values(like_data(single, others)) - level.bounds).max(1)
     worst = int(np.argmin(tops))
     seen = f"the bound is {found:.6g}, but max_i f_i - b_i = {tops[worst]:.6g} at a point of X."
     require(found <= tops[worst] + 1e-6 * (1.0 + abs(tops[worst])), seen, shown(x=others[worst], y=y[0], a=a[0]))
@@ -219,23 +230,22 @@ def reference_optimum(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     if problem.data.size is None:
         raise Skip("the data are a stream")
     exact = reference()
-    single = problem.take([0]) if problem.runs else problem
+    single = single_run(problem)
     try:
         best = exact.solve_exact(single)
     except Unsupported as reason:
         raise Skip(str(reason)) from None
-    if Status.INFEASIBLE in (best.status if single.runs else (best.status,)):
+    if best.status is Status.INFEASIBLE:
         raise Skip("cvxpy finds the problem infeasible")
-    x, objective = np.atleast_2d(best.x)[0], float(np.ravel(best.objective)[0])
-    values = exact_values(single, x)[0]
+    x, objective = best.x, float(best.objective)
+    values = fresh_values(single, x)[0]
     scale = 1.0 + abs(objective)
     off = f"f_0 is {values[0]:.8g} there by an exact pass, {objective:.8g} by cvxpy."
     require(abs(values[0] - objective) <= 1e-5 * scale, off, shown(x=x))
     require(values[1:].max() <= 1e-5 * scale, f"it violates a constraint by {values[1:].max():.3g}.", shown(x=x))
     others = interior(single.primal, rng, 200)
     others = np.concatenate([others, x + 0.1 * (others - x), np.asarray(to_numpy(single.start_point(1)))])
-    level = single.at_level(np.zeros(1))
-    many = level.values(namespace(problem.data.like).asarray(others, problem.data.like)) - level.bounds
+    many = fresh_values(single, others)
     better = np.where(many[:, 1:].max(1) <= 0, objective - many[:, 0], -np.inf)
     worst = at(better, 1e-5 * scale)
     if worst is not None:

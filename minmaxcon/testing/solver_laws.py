@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.arrays import to_numpy
 from minmaxcon.core import MinMaxProblem, Position, Solution, Start, Status
 from minmaxcon.solvers import iterate, solve
 from minmaxcon.testing.functions import taken
 from minmaxcon.testing.harness import Fault, Skip, Suite, apart, require, shown, unchanged
-from minmaxcon.testing.problem_laws import exact_values
+from minmaxcon.testing.problem_laws import fresh_values, like_data
 from minmaxcon.testing.toys import robust_toy
 from minmaxcon.testing.trials import SolverTrial
 
@@ -30,7 +28,7 @@ _PAGE = "howto/conformance.html#solvers"
 def _require_true(problem: MinMaxProblem, found: Solution) -> None:
     inside = np.all(to_numpy(problem.primal.contains(np.asarray(found.x), 1e-6)))
     require(inside, "x lies outside X.", shown(x=found.x))
-    true = exact_values(problem, found.x)[0]
+    true = fresh_values(problem, found.x)[0]
     scale = 1.0 + np.abs(true).max()
     seen = f"objective is {found.objective:.8g}, f_0(x) = {true[0]:.8g} by a fresh pass over the data."
     require(abs(found.objective - true[0]) <= 1e-7 * scale, seen, shown(x=found.x))
@@ -79,7 +77,7 @@ def honest_status(trial: SolverTrial, _rng: np.random.Generator) -> str:
         raise Fault("it says infeasible, but a feasible point exists.", shown(x=trial.best.x, objective=best))
     if status is not Status.SOLVED:
         return f"it says {status}"
-    worst = float(exact_values(trial.problem, found.x)[0, 1:].max())
+    worst = float(fresh_values(trial.problem, found.x)[0, 1:].max())
     require(worst <= 1e-9, f"it says solved, but x violates a constraint by {worst:.3g}.", shown(x=found.x))
     best = float(trial.best.objective)
     span = abs(float(trial.start_values[0]) - best)
@@ -94,7 +92,7 @@ def progress(trial: SolverTrial, _rng: np.random.Generator) -> str:
     first = trial.start_values
     if first[1:].max() >= 0:
         raise Skip("the problem's start is not strictly feasible")
-    values = exact_values(trial.problem, trial.solution.x)[0]
+    values = fresh_values(trial.problem, trial.solution.x)[0]
     require(values[1:].max() <= 1e-9, f"x violates a constraint by {values[1:].max():.3g}.", shown(x=trial.solution.x))
     seen = f"f_0 = {values[0]:.6g} at x and {first[0]:.6g} at the start."
     require(values[0] <= first[0] + 1e-9 * (1.0 + abs(first[0])), seen, shown(x=trial.solution.x))
@@ -149,15 +147,11 @@ def start(trial: SolverTrial, rng: np.random.Generator) -> str:
     require(first.shape == (1, x0.size), f"x of the first state has shape {first.shape}, not {(1, x0.size)}.")
     small = 1e-9 if trial.problem.data.like.dtype.itemsize == 8 else 1e-5
     # Variables that have a minimiser in closed form may be set to it at once.
-    refined = trial.problem.family.refine(_like(trial.problem, x0), trial.problem.data)
+    refined = trial.problem.family.refine(like_data(trial.problem, x0), trial.problem.data)
     near = min(apart(first[0], x0), apart(first[0], np.asarray(to_numpy(refined))[0]))
     require(near <= small, "the first state is elsewhere.", shown(given=x0, first=first[0]))
     require(np.array_equal(x0, kept), "x0 was changed.")
     return "a random point of X"
-
-
-def _like(problem: MinMaxProblem, x: Any) -> Any:
-    return namespace(problem.data.like).asarray(np.asarray(x)[None, :].copy(), problem.data.like)
 
 
 @SOLVER.check("A solve changes neither data nor start, draws from no global state, and its states are values.", _CODE)

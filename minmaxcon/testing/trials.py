@@ -15,7 +15,7 @@ from minmaxcon.data import Finite
 from minmaxcon.errors import Unsupported
 from minmaxcon.solvers import solve
 from minmaxcon.testing.harness import Fault, Skip, reference
-from minmaxcon.testing.problem_laws import exact_values
+from minmaxcon.testing.problem_laws import fresh_values
 
 __all__ = ["OracleTrial", "SolverTrial", "Whole", "without_noise"]
 
@@ -75,7 +75,7 @@ class OracleTrial:
 
     def levels(self, problem: MinMaxProblem) -> Any:
         """Return three levels around the objective at the start."""
-        level = problem.at_level(0.0).take([0])
+        level = problem.at_level(0.0)
         first = float(level.values(problem.start_point(1))[0, 0])
         return first - np.array([0.0, 0.3, 0.6]) * (0.5 + abs(first))
 
@@ -153,4 +153,4 @@ class SolverTrial:
     @property
     def start_values(self) -> Any:
         """Objective and constraints minus bounds at the starting point."""
-        return exact_values(self.problem, to_numpy(self.problem.start_point(1)))[0]
+        return fresh_values(self.problem, to_numpy(self.problem.start_point(1)))[0]

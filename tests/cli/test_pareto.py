@@ -25,7 +25,7 @@ class Bare(mm.ProblemPlugin):
     name = "bare"
 
     def load(self) -> mm.MinMaxProblem:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract in ProblemPlugin; a sweep asks for the study alone
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ class FakePlugin(mm.ProblemPlugin):
         self._study = study
 
     def load(self) -> mm.MinMaxProblem:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract in ProblemPlugin; a sweep asks for the study alone
 
     def study(self) -> Study:
         return self._study

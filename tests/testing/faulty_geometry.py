@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.arrays import namespace
+from minmaxcon.arrays import namespace, to_numpy
 
 Array = Any
 
@@ -135,6 +135,13 @@ class PromotingProx(mm.Ball):
     def prox(self, anchor: Array, gradient: Array, step: Array, *, center: Any = None, weight: Any = 0.0) -> Array:
         found = super().prox(anchor, gradient, step, center=center, weight=weight)
         return found + np.zeros(found.shape) if namespace(found).name == "numpy" else found
+
+
+class NumpyProx(mm.Ball):
+    """Gives NumPy arrays whatever it is given."""
+
+    def prox(self, anchor: Array, gradient: Array, step: Array, *, center: Any = None, weight: Any = 0.0) -> Array:
+        return to_numpy(super().prox(anchor, gradient, step, center=center, weight=weight))
 
 
 class FirstRunsStep(mm.Ball):

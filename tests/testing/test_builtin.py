@@ -15,6 +15,7 @@ from minmaxcon_problems.fair_auc import resolve_metric
 from minmaxcon_problems.fair_auc.target_problem import build_target_problem
 from tests.cases import ORACLES, PROBLEMS, SOLVERS, fair_auc, labelled, problem
 from tests.geometry.cases import DUALS, GENERATORS, promise, random_block, random_generator
+from tests.problem_library import HalfSquare
 
 BLOCKS = {f"{name}_{i}": block for name, blocks in DUALS.items() for i, block in enumerate(blocks) if block is not None}
 
@@ -122,8 +123,6 @@ def test_a_network_has_no_cvxpy_form_and_hides_its_parameters_from_autograd() ->
 def test_a_function_on_a_stream() -> None:
     rng = np.random.default_rng(0)
     rows = [{"points": row} for row in rng.standard_normal((5000, 3))]
-    from tests.problem_library import HalfSquare
-
     report = check_constraint(HalfSquare(), mm.Ball(3, 2.0), mm.Stream(rows))
     passes(report)
     skipped = {finding.check: finding.seen for finding in report.having("skipped")}

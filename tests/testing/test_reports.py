@@ -27,8 +27,9 @@ from minmaxcon.testing.generator_laws import GENERATOR
 from minmaxcon.testing.parts import all_checks
 from tests.cases import PROBLEMS, finite, quadratic
 from tests.problem_library import Linear
-from tests.testing.faulty_functions import WrongSign
+from tests.testing.faulty_functions import Bent, WrongSign
 from tests.testing.faulty_geometry import LowDiameter
+from tests.testing.planted_faults import FAULTS, found, whole
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -135,13 +136,9 @@ def test_an_oracle_that_raises_is_one_failure() -> None:
     "name", ["functions fused in the wrong order", "shares of pieces do not sum to 1", "other numbers with torch"]
 )
 def test_numbers_that_are_said_to_differ_differ_in_print(name: str) -> None:
-    from tests.testing.test_planted_faults import FAULTS, found
-
     seen = found(FAULTS[name].faulty(), FAULTS[name].check).seen
     if "shares" in name:
         assert "sum to 1" in seen  # the fault below is what prints two numbers
-        from tests.testing.test_planted_faults import whole
-
         seen = found(whole(source=SlightlyOtherPieces)(), "sampling").seen
         assert "entry 0" in seen or "entry 1" in seen
     one, other = re.findall(r"-?\d+\.\d+(?:e-?\d+)?", seen)[-2:]
@@ -160,8 +157,6 @@ class SlightlyOtherPieces(mm.Finite):
 
 @pytest.mark.parametrize("declared, told", [(5.0, "declared 5, largest seen 0: declare 0"), (0.0, "")])
 def test_a_modulus_declared_far_too_large_is_told(declared: float, told: str) -> None:
-    from tests.testing.faulty_functions import Bent
-
     function = Bent(0.0, declared)
     report = check_constraint(function, mm.Ball(3, 2.0), finite("costs"))
     (found,) = [finding for finding in report if finding.check == "curvature"]

@@ -95,10 +95,10 @@ class CVaR(mm.StochasticMinMaxConstraint):
 def tail_mean(losses: Any, beta: float) -> Any:
     r"""Return the mean of the worst :math:`1 - \beta` of losses (n, ...): by sorting, one of them counted in part."""
     count = (1.0 - beta) * len(losses)
-    whole = int(np.floor(count + 1e-9))
+    full = int(np.floor(count + 1e-9))
     worst = np.sort(losses, axis=0)[::-1]
-    rest = (count - whole) * worst[whole] if whole < len(losses) else 0.0
-    return (worst[:whole].sum(axis=0) + rest) / count
+    rest = (count - full) * worst[full] if full < len(losses) else 0.0
+    return (worst[:full].sum(axis=0) + rest) / count
 
 
 class CVaRPortfolio(mm.ProblemPlugin):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import positive
 
 from .constraint import AUCConstraint, Layout
 from .metrics import FairnessMetric
@@ -153,11 +154,11 @@ def assemble(
     InvalidInput
         If a number is out of range.
     """
-    _require_positive(c1=c1, c2=c2, radius=radius)
+    c1, c2, radius = positive("c1", c1), positive("c2", c2), positive("radius", radius)
     reach = float(np.max(model.score_bound(radius, means[::2] - means[1::2])))
     offset = float(np.max(model.score_bound(radius, means)))
     reach, offset = max(reach, 1e-6), max(offset, 1e-6)  # a metric that no score can tell apart still needs a set
-    layout = Layout(model, len(means) // 2, float(c1), float(c2), float(radius))
+    layout = Layout(model, len(means) // 2, c1, c2, radius)
     size = len(means)
     sides = (([1, 2], "AUC(G1,G1') not above AUC(G2,G2')"), ([3, 4], "AUC(G2,G2') not above AUC(G1,G1')"))
     return mm.MinMaxProblem(
@@ -179,7 +180,8 @@ def checked_kappa(kappa: Any, c1: float, c2: float) -> Any:
     InvalidInput
         If a number is not finite, or a kappa is below the least feasible one, which the message names.
     """
-    _require_positive(c1=c1, c2=c2)
+    positive("c1", c1)
+    positive("c2", c2)
     try:
         numbers = np.asarray(kappa, dtype=np.float64)
     except (TypeError, ValueError):
@@ -198,9 +200,3 @@ def checked_kappa(kappa: Any, c1: float, c2: float) -> Any:
             f"exactly that), and solvers need one above it; use kappa > {least:g} or a smaller c1*c2^2.",
         )
     return 1.0 + (float(numbers) if numbers.ndim == 0 else numbers)
-
-
-def _require_positive(**numbers: Any) -> None:
-    for argument, value in numbers.items():
-        if not (np.isfinite(value) and value > 0):
-            raise mm.InvalidInput(argument, value, "must be positive and finite.")

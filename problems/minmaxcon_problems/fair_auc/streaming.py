@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import whole
 from minmaxcon.data import BadPoint
 
 from .build import assemble, checked_kappa, pair_masks
 from .metrics import FairnessMetric, resolve_metric
 
-__all__ = ["GroupWeights", "checked_cells", "checked_points", "slot_probabilities", "stream_problem", "whole"]
+__all__ = ["GroupWeights", "checked_cells", "checked_points", "slot_probabilities", "stream_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,19 +191,9 @@ def checked_cells(probabilities: Any) -> dict[tuple[int, int], float]:
 
 
 def slot_probabilities(probabilities: Any, metric: FairnessMetric) -> Any:
-    """Add the probabilities of the cells up to those of the slots' groups."""
+    """Add the probabilities of the four cells up to those of the slots' groups, (10,)."""
     cells = checked_cells(probabilities)
     group, label = np.array(list(cells)).T
     weight = np.array(list(cells.values()))
     slots = [mask for pair in pair_masks(label, metric, group) for mask in pair]
     return np.array([min(1.0, weight[mask].sum()) for mask in slots])
-
-
-def whole(argument: str, value: Any, least: int) -> int:
-    """Return a whole number, or refuse the value in the argument's name."""
-    try:
-        if not isinstance(value, bool | str) and int(value) == value and value >= least:
-            return int(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise mm.InvalidInput(argument, value, f"must be a whole number of at least {least}.")

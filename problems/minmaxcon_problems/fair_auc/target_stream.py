@@ -16,11 +16,12 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
+from minmaxcon.checks import whole
 from minmaxcon.data import LabelledData
 
 from .metrics import FairnessMetric, resolve_metric
 from .objectives import ScoreObjective, named_objective
-from .streaming import GroupWeights, checked_cells, checked_points, slot_probabilities, whole
+from .streaming import GroupWeights, checked_cells, checked_points, slot_probabilities
 from .target_problem import build_target_problem
 
 __all__ = ["TargetStream", "stream_target_problem"]
@@ -156,7 +157,7 @@ class TargetStream(mm.Stream):
         return mm.Finite(arrays, engine=self.engine, dtype=self.dtype), position
 
     def kept(self, position: mm.Position, rows: int) -> tuple[_Kept | None, mm.Position]:
-        """Read a block; None where nothing is left."""
+        """Read on, as :meth:`block` does, and return the rows of the block; None where nothing is left."""
         old: _Kept | None = position.memory if isinstance(position.memory, _Kept) else None
         begun = position.samples
         position = position if old is None else replace(position, memory=old.memory)
@@ -177,7 +178,7 @@ class TargetStream(mm.Stream):
         return kept, replace(position, memory=kept)
 
     def row_weight(self, kept: _Kept) -> Any:
-        """Return how much each row of a block counts, 1 on average."""
+        """Return how much each row of a block counts, (n,), 1 on average."""
         weight = np.zeros(len(kept.label))
         shares = kept.counts / kept.counts.sum() if self.probabilities is None else self.probabilities
         for cell, share, rows in zip(_CELLS, shares, kept.cells(), strict=True):

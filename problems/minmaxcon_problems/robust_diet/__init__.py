@@ -44,7 +44,7 @@ class Cost(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """Return the exact mean."""
-        return mean_of(data, "price") @ x
+        return _mean_of(data, "price") @ x
 
 
 class Nutrient(mm.StochasticMinMaxConstraint):
@@ -70,7 +70,7 @@ class Nutrient(mm.StochasticMinMaxConstraint):
 
     def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
         """Return the closed form of the maximum."""
-        return self.size * cp.norm(x, 2) - mean_of(data, "contents")[self.index] @ x
+        return self.size * cp.norm(x, 2) - _mean_of(data, "contents")[self.index] @ x
 
 
 class _Nutrients(mm.ConstraintFamily):
@@ -90,7 +90,7 @@ class _Nutrients(mm.ConstraintFamily):
         )
 
 
-def mean_of(data: mm.Source, name: str) -> Any:
+def _mean_of(data: mm.Source, name: str) -> Any:
     """Return the mean (foods,) of one array of finite data."""
     return sum(share * np.asarray(batch[name]).mean(0) for share, batch in data.chunks())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,22 +50,6 @@ def test_the_solver_reaches_it() -> None:
     laws.solver_reaches(problem(), solve_exact(problem()).objective, mm.MirrorProx())
 
 
-def test_several_bounds() -> None:
-    laws.several_bounds_in_one_solve(plugin.load([4.0, 5.0], **SMALL), mm.MirrorProx())
-
-
-def test_gradients() -> None:
-    laws.gradients_match_differences(problem())
-
-
-def test_single_samples() -> None:
-    laws.single_samples_are_unbiased(problem())
-
-
-def test_engines() -> None:
-    laws.engines_and_shapes_agree(plugin.load, **SMALL)
-
-
 def test_the_value_at_risk_of_any_mixture_lies_in_the_box() -> None:
     built = plugin.load(**SMALL, beta=0.5)
     train, unit = built.details["train"], built.details["unit"]
@@ -103,16 +86,9 @@ def test_measures_and_start() -> None:
             ("assets", 3),
             ("assets", 5.5),
             ("scenarios", 10),
-            ("seed", -1),
-            ("seed", True),
         ],
-        *[("engine", "jax"), ("dtype", "int8")],
     ],
 )
 def test_refusals(option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):
         plugin.load(**{option: value})
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    laws.command_line_solves("cvar_portfolio", "expected_return", tmp_path, capsys)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score
 
 import minmaxcon as mm
 from minmaxcon.reference import solve_exact
@@ -44,22 +44,6 @@ def test_the_solver_reaches_it() -> None:
     laws.solver_reaches(problem(), optimum())
 
 
-def test_gradients() -> None:
-    laws.gradients_match_differences(problem())
-
-
-def test_single_samples() -> None:
-    laws.single_samples_are_unbiased(problem())
-
-
-def test_engines() -> None:
-    laws.engines_and_shapes_agree(plugin.load)
-
-
-def test_several_bounds() -> None:
-    laws.several_bounds_in_one_solve(plugin.load(bound=[0.02, 0.05]))
-
-
 def test_the_interval_is_just_long_enough() -> None:
     """The maximum over alpha is the square wherever the mean lies in reach; on a shorter interval it is less."""
     built = problem()
@@ -90,17 +74,16 @@ def evaluate(built: mm.MinMaxProblem, x: Any, arrays: Any) -> tuple[float, float
 
 
 def test_known_rows_estimate_the_gap_of_all() -> None:
-    """Over many draws of which rows are known, their gap is centred at the gap of all rows."""
-    x = laws.points(problem(), 1)[0]
-    gaps = []
-    rows = problem().details["train"]
-    scores = rows["features"] @ x
-    rng = np.random.default_rng(0)
-    for _ in range(400):
-        known = rng.random(len(scores)) < 0.5
-        gaps.append(scores[rows["female"] & known].mean() - scores[~rows["female"] & known].mean())
-    whole = scores[rows["female"]].mean() - scores[~rows["female"]].mean()
-    assert np.mean(gaps) == pytest.approx(whole, abs=4 * np.std(gaps) / 20)
+    """Over many draws of which rows are known, the mean of G is centred at the gap of all rows."""
+    x, apart = laws.points(problem(), 1)[0], []
+    for seed in range(50):
+        built = plugin.load(seed=seed)
+        rows = built.details["train"]
+        scores = rows["features"] @ x
+        told = float(built.family.evaluate(x[None], built.data.arrays).G[0, 0])
+        apart.append(told - (scores[rows["female"]].mean() - scores[~rows["female"]].mean()))
+    assert np.std(apart) > 0.001  # rows that are told differ from draw to draw
+    assert np.mean(apart) == pytest.approx(0.0, abs=4 * np.std(apart) / np.sqrt(50))
 
 
 def test_measures() -> None:
@@ -112,7 +95,7 @@ def test_measures() -> None:
         slope = np.linalg.lstsq(table, scores, rcond=None)[0][1]  # of women against men
         assert found["gap"] == pytest.approx(-slope)
         assert found["mse"] == pytest.approx(np.var(scores - rows["target"]) + np.mean(scores - rows["target"]) ** 2)
-        assert found["r2"] <= 1.0
+        assert found["r2"] == pytest.approx(r2_score(rows["target"], scores))
 
 
 @pytest.mark.parametrize(
@@ -127,15 +110,8 @@ def test_measures() -> None:
         ("known", "half"),
         ("known", None),
         ("radius", 0.0),
-        ("seed", -1),
-        ("seed", True),
-        ("engine", "jax"),
     ],
 )
 def test_refusals(option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):
         plugin.load(**{option: value})
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    laws.command_line_solves("fair_regression", "r2", tmp_path, capsys)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,22 +49,6 @@ def test_the_solver_reaches_it() -> None:
     laws.solver_reaches(problem(), optimum())
 
 
-def test_gradients() -> None:
-    laws.gradients_match_differences(problem())
-
-
-def test_single_samples() -> None:
-    laws.single_samples_are_unbiased(problem())
-
-
-def test_engines() -> None:
-    laws.engines_and_shapes_agree(plugin.load)
-
-
-def test_several_bounds() -> None:
-    laws.several_bounds_in_one_solve(plugin.load(slack=[0.004, 0.01]))
-
-
 @pytest.mark.parametrize("slack", [0.001, 0.01, 0.5, [0.01, 0.4]])
 def test_the_start_satisfies_every_bound_strictly(slack: Any) -> None:
     built = plugin.load(slack=slack)
@@ -108,15 +91,8 @@ def test_measures() -> None:
         ("temperature", 0.0),
         ("temperature", [0.1, 0.2]),
         ("radius", 0.0),
-        ("seed", -1),
-        ("seed", True),
-        ("engine", "jax"),
     ],
 )
 def test_refusals(option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):
         plugin.load(**{option: value})
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    laws.command_line_solves("group_dro", "worst_mse", tmp_path, capsys)

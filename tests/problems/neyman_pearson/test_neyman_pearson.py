@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,22 +44,6 @@ def test_the_reference_solves_the_same_problem() -> None:
 
 def test_the_solver_reaches_it() -> None:
     laws.solver_reaches(problem(), optimum())
-
-
-def test_gradients() -> None:
-    laws.gradients_match_differences(problem())
-
-
-def test_single_samples() -> None:
-    laws.single_samples_are_unbiased(problem())
-
-
-def test_engines() -> None:
-    laws.engines_and_shapes_agree(plugin.load)
-
-
-def test_several_bounds() -> None:
-    laws.several_bounds_in_one_solve(plugin.load(bound=[0.3, 0.5]))
 
 
 def test_a_class_alone_is_the_class_among_others() -> None:
@@ -115,15 +98,8 @@ def test_measures_count_rows_one_by_one() -> None:
         ("bound", "low"),
         ("bound", float("nan")),
         ("radius", -1.0),
-        ("seed", -1),
-        ("seed", True),
-        ("engine", "jax"),
     ],
 )
 def test_refusals(option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):
         plugin.load(**{option: value})
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    laws.command_line_solves("neyman_pearson", "error_0", tmp_path, capsys)

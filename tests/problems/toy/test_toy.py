@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,18 +61,6 @@ def test_several_bounds() -> None:
     assert solve_exact(built).objective == pytest.approx([optimum(2.0, b, 1.0)[1] for b in (0.5, 1.0, 1.5)])
 
 
-def test_gradients() -> None:
-    laws.gradients_match_differences(problem())
-
-
-def test_single_samples() -> None:
-    laws.single_samples_are_unbiased(problem())
-
-
-def test_engines() -> None:
-    laws.engines_and_shapes_agree(plugin.load, samples=50)
-
-
 def test_measures_and_start() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
     assert measured["train"]["distance_to_target"] == pytest.approx(abs(x[0] - problem().data.arrays["target"].mean()))
@@ -90,16 +77,9 @@ def test_measures_and_start() -> None:
             ("noise", [1.0, 2.0]),
             ("samples", 1),
             ("samples", 2.5),
-            ("seed", -1),
-            ("seed", True),
         ],
-        *[("engine", "jax"), ("dtype", "int8")],
     ],
 )
 def test_refusals(option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):
         plugin.load(**{option: value})
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    laws.command_line_solves("toy", "distance_to_target", tmp_path, capsys)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,22 +44,6 @@ def test_the_solver_reaches_it() -> None:
     laws.solver_reaches(problem(), optimum()[0])
 
 
-def test_gradients() -> None:
-    laws.gradients_match_differences(problem())
-
-
-def test_single_samples() -> None:
-    laws.single_samples_are_unbiased(problem())
-
-
-def test_engines() -> None:
-    laws.engines_and_shapes_agree(plugin.load)
-
-
-def test_several_bounds() -> None:
-    laws.several_bounds_in_one_solve(plugin.load(bound=[0.65, 0.68]))
-
-
 def test_measures_count_rows_one_by_one() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
     for part in ("train", "test"):
@@ -70,9 +53,10 @@ def test_measures_count_rows_one_by_one() -> None:
         for place, group in enumerate(GROUPS):
             mine = [loss for loss, member in zip(losses, rows["groups"][:, place], strict=True) if member]
             assert found[f"loss_{group}"] == pytest.approx(sum(mine) / len(mine))
-        wrong = sum(t * s <= 0 for t, s in zip(rows["target"], scores, strict=True))
-        assert found["error"] == pytest.approx(wrong / len(scores))
-        assert found["worst_error"] >= found["error"]
+        wrong = [t * s <= 0 for t, s in zip(rows["target"], scores, strict=True)]
+        assert found["error"] == pytest.approx(sum(wrong) / len(scores))
+        shares = [sum(w for w, m in zip(wrong, mine, strict=True) if m) / mine.sum() for mine in rows["groups"].T]
+        assert found["worst_error"] == pytest.approx(max(shares))
 
 
 def test_every_row_is_in_one_group_and_no_feature_tells_which() -> None:
@@ -88,16 +72,8 @@ def test_every_row_is_in_one_group_and_no_feature_tells_which() -> None:
         ("bound", "low"),
         ("bound", float("nan")),
         ("radius", -1.0),
-        ("seed", -1),
-        ("seed", True),
-        ("engine", "jax"),
-        ("dtype", "int8"),
     ],
 )
 def test_refusals(option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):
         plugin.load(**{option: value})
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    laws.command_line_solves("worst_group", "worst_error", tmp_path, capsys)

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import positive, whole
 from minmaxcon_problems.fair_auc.baselines.track import Track
 from minmaxcon_problems.fair_auc.baselines.training import Rule, Strata, descend
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.partition import Dataset
 
-__all__ = ["Baseline", "GradientBaseline", "positive"]
+__all__ = ["Baseline", "GradientBaseline"]
 
 
 class Baseline(ABC):
@@ -69,22 +70,6 @@ class Baseline(ABC):
         """Refuse a metric that the method cannot serve."""
         if reason := self.applies_to(metric):
             raise mm.InvalidInput("metric", metric.name, f"{self.name} does not apply: {reason}")
-
-
-def whole(argument: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise mm.InvalidInput(argument, value, f"must be a whole number of at least {least}.")
-
-
-def positive(argument: str, value: Any) -> None:
-    """Refuse what is not a positive, finite number."""
-    try:
-        valid = not isinstance(value, bool | str) and 0 < float(value) < np.inf
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        raise mm.InvalidInput(argument, value, "must be a positive, finite number.")
 
 
 @dataclass(frozen=True, kw_only=True)

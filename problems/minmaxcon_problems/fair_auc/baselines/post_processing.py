@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import positive
 from minmaxcon.data import LabelledData
-from minmaxcon_problems.fair_auc.baselines.base import Baseline, positive
+from minmaxcon_problems.fair_auc.baselines.base import Baseline
 from minmaxcon_problems.fair_auc.baselines.cells import Cells
 from minmaxcon_problems.fair_auc.baselines.track import Track, best_feasible
 from minmaxcon_problems.fair_auc.baselines.unconstrained import Unconstrained

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minmaxcon_problems.fair_auc.baselines.base import GradientBaseline, positive
+from minmaxcon.checks import positive
+from minmaxcon_problems.fair_auc.baselines.base import GradientBaseline
 from minmaxcon_problems.fair_auc.baselines.training import Rule, Strata, quadratic_loss
 
 __all__ = ["ProxyLagrangian", "fixed_point", "pairwise_rates"]

@@ -1,8 +1,7 @@
-"""Oracles, solvers and sources with one planted fault each."""
+"""Oracles with one planted fault each, and functions whose inner set lies to one side of 0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace, to_numpy
-from tests.problem_library import HalfSquare, Linear
+from tests.problem_library import Linear
 
 Array = Any
 
@@ -78,11 +77,11 @@ class MixedWeights(mm.Oracle):
         return replace(found, values=values, upper=values.max(1))
 
 
-class LastStart(Quick):
-    """Returns where it started."""
+class KeepsStart(Quick):
+    """A state is that of mirror descent beside the start of the query."""
 
     def begin(self, problem: Any, start: mm.Start, **asked: Any) -> Any:
-        return (super().begin(problem, start, **asked), start.x)
+        return (super().begin(problem, start, **asked), start)
 
     def advance(self, state: Any) -> Any:
         return (super().advance(state[0]), state[1])
@@ -91,7 +90,14 @@ class LastStart(Quick):
         return super().finished(state[0])
 
     def estimate(self, state: Any) -> mm.Estimate:
-        return replace(super().estimate(state[0]), x=state[1])
+        return super().estimate(state[0])
+
+
+class LastStart(KeepsStart):
+    """Returns where it started."""
+
+    def estimate(self, state: Any) -> mm.Estimate:
+        return replace(super().estimate(state), x=state[1].x)
 
 
 class Unrepeatable(Quick):
@@ -150,21 +156,12 @@ class ForgetsProximal(Quick):
         return super().begin(replace(problem, proximal=None), start, **asked)
 
 
-class StaysAtPosition(Quick):
+class StaysAtPosition(KeepsStart):
     """The following query draws the same samples again."""
 
-    def begin(self, problem: Any, start: mm.Start, **asked: Any) -> Any:
-        return (super().begin(problem, start, **asked), start.position)
-
-    def advance(self, state: Any) -> Any:
-        return (super().advance(state[0]), state[1])
-
-    def finished(self, state: Any) -> bool:
-        return super().finished(state[0])
-
     def estimate(self, state: Any) -> mm.Estimate:
-        found = super().estimate(state[0])
-        return replace(found, next=replace(found.next, position=state[1]))
+        found = super().estimate(state)
+        return replace(found, next=replace(found.next, position=state[1].position))
 
 
 class HalfDuals(Quick):
@@ -270,180 +267,3 @@ class NumpyOnly(Quick):
     def estimate(self, state: Any) -> mm.Estimate:
         found = super().estimate(state)
         return replace(found, x=np.asarray(to_numpy(found.x), dtype=np.float64))
-
-
-def level_set(levels: int = 4) -> mm.SFLS:
-    """A quick level-set method: the sound solver."""
-    return mm.SFLS(oracle=mm.SMD(steps=40, batch_size=10), levels=levels, tolerance=0.04)
-
-
-class Lying(mm.SFLS):
-    """A level-set method whose outcome is changed on its way out."""
-
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4, tolerance=0.04)
-
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        raise NotImplementedError
-
-    def outcome(self, state: Any) -> mm.Outcome:
-        found = super().outcome(state)
-        return self.change(found) if self.finished(state) else found
-
-
-class AlwaysSolved(Lying):
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        return replace(found, status=(mm.Status.SOLVED,) * len(found.status))
-
-
-class SolvedTooEarly(Lying):
-    """Says solved after a single level."""
-
-    def __init__(self) -> None:
-        mm.SFLS.__init__(self, oracle=mm.SMD(steps=1, batch_size=10), levels=1)
-
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        return replace(found, status=(mm.Status.SOLVED,) * len(found.status))
-
-
-class StaleObjective(Lying):
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        return replace(found, objective=found.objective + 1e-3)
-
-
-class WrongConstraints(Lying):
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        return replace(found, constraints=found.constraints - 1e-3)
-
-
-class HighLower(Lying):
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        return replace(found, lower=found.objective + 0.1)
-
-
-class SaysInfeasible(Lying):
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        return replace(found, status=(mm.Status.INFEASIBLE,) * len(found.status))
-
-
-class CountsNoSteps(mm.SFLS):
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
-
-    def outcome(self, state: Any) -> mm.Outcome:
-        return replace(super().outcome(state), steps=0)
-
-
-class IgnoresStart(mm.SFLS):
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
-
-    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
-        return super().init(problem, replace(start, x=0.0 * start.x))
-
-
-class IgnoresBounds(mm.SFLS):
-    """Solves for looser bounds than it was given, and says so of the bounds that it solved for."""
-
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
-
-    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
-        return super().init(problem.with_bounds(*(np.asarray(c.bound) + 1.0 for c in problem.constraints)), start)
-
-
-class FirstRunsBound(mm.SFLS):
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
-
-    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
-        bounds = problem.bounds()
-        first = [np.full(len(bounds), column[0]) for column in bounds.T] if problem.runs else list(bounds[0])
-        return super().init(problem.with_bounds(*first), start)
-
-
-class UnrepeatableSolver(mm.SFLS):
-    calls = 0
-
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
-
-    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
-        UnrepeatableSolver.calls += 1
-        position = mm.Position.start(np.random.default_rng(UnrepeatableSolver.calls))
-        return super().init(problem, replace(start, position=position))
-
-
-class WritesData(mm.SFLS):
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=40, batch_size=10), levels=4)
-
-    def step(self, state: Any) -> Any:
-        state.problem.data.arrays["points"][0] += 1e-9
-        return super().step(state)
-
-
-class TornTrace(mm.SFLS):
-    """Its trace has no column that tells runs apart."""
-
-    def __init__(self) -> None:
-        super().__init__(oracle=mm.SMD(steps=30, batch_size=10), levels=2)
-
-    def outcome(self, state: Any) -> mm.Outcome:
-        found = super().outcome(state)
-        rows = [{key: value for key, value in row.items() if key != "run"} for row in found.trace]
-        return replace(found, trace=tuple(rows))
-
-
-class Worse(Lying):
-    """Returns a feasible point that is worse than the start."""
-
-    def change(self, found: mm.Outcome) -> mm.Outcome:
-        return replace(found, x=0.0 * found.x - 1.2)
-
-
-class Favourites(mm.Finite):
-    """Draws the first half of the rows only."""
-
-    def draw(self, position: mm.Position, steps: int, batch_size: int) -> tuple[Iterator[Any], mm.Position]:
-        rng = position.rng()
-        indices = rng.integers(int(self.size or 0) // 2, size=(steps, batch_size))
-        return self._gather(indices), mm.Position(rng.bit_generator.state, position.samples + steps * batch_size)
-
-
-class SplitMatters(mm.Finite):
-    """The samples depend on how steps are split among calls."""
-
-    def draw(self, position: mm.Position, steps: int, batch_size: int) -> tuple[Iterator[Any], mm.Position]:
-        rng = position.rng()
-        rng.random(steps)
-        indices = rng.integers(int(self.size or 0), size=(steps, batch_size))
-        return self._gather(indices), mm.Position(rng.bit_generator.state, position.samples + steps * batch_size)
-
-
-class WrongShares(mm.Finite):
-    def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Any]]:
-        found = list(super().chunks(rows))
-        yield from ((1.0 if len(found) == 1 else share * 0.9, batch) for share, batch in found)
-
-
-class _Reversed(mm.ConstraintFamily):
-    """Gives the functions' values in the wrong order."""
-
-    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
-        slopes = [c.evaluate(x, batch) for c in reversed(self.constraints)]
-        F = np.stack([part.F for part in slopes], axis=-1)
-        return mm.Evaluation(F, x[..., :0], lambda y, a: sum(s.pullback(y[..., i], a) for i, s in enumerate(slopes)))
-
-
-class Misordered(Linear):
-    @classmethod
-    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
-        return _Reversed(constraints)
-
-
-class OptimisticForm(HalfSquare):
-    """The cvxpy form is a tenth too small: its optimum is not the functions'."""
-
-    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
-        return 0.9 * super().cvxpy_value(cp, x, data)
