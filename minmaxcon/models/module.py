@@ -73,8 +73,8 @@ class _Autograd(Model):
 class MLP(_Autograd):
     r"""The paper's network: :math:`h_w(\xi) = \langle v, \sigma(U\xi + b)\rangle` with a layer of sigmoid units.
 
-    There is no output intercept, since AUC does not see one. The units of all runs are computed as one wide layer, which
-    reads a batch once and not once a run.
+    There is no output intercept, since AUC does not see one. The units of all runs are computed as one wide layer,
+    which reads a batch once and not once a run.
 
     Parameters
     ----------
