@@ -13,7 +13,7 @@ import minmaxcon as mm
 from minmaxcon.data import LabelledData
 from minmaxcon.metrics import AUCEstimate
 
-from .measured import measured_model
+from .measured import Judge
 from .metrics import FairnessMetric
 from .objectives import ScoreObjective, named_objective
 from .side_bounds import solve_side_bounds
@@ -161,107 +161,97 @@ def fit_target(
         checked_masks(validation, metric)
     goals = np.array([gap] if validation is None else [gap * share for share in _TIGHTER] + list(_BEYOND))
     model = mm.Linear(train.features.shape[1]) if model is None else model
+    options = {"objective": objective, "model": model, "radius": radius, "row_weight": row_weight, "seed": seed}
+    limits = {"start": start, "time_limit": time_limit, "callbacks": callbacks}
     if method == "bounds":
         if iterations is not None:
             raise mm.InvalidInput("iterations", iterations, 'method "bounds" has no outer steps; leave it out.')
-        both = solve_side_bounds(
-            train,
-            metric,
-            np.append(np.maximum(goals, 0.0), NO_TARGET),
-            model=model,
-            objective=objective,
-            radius=radius,
-            row_weight=row_weight,
-            start=None if start is None else _padded(start, model.dimension),
-            seed=seed,
-            time_limit=time_limit,
-            callbacks=callbacks,
-        )
-        smoothed = np.full(len(goals) + 1, np.nan)
-        free = both[len(goals)]
+        solved = _by_bounds(train, metric, goals, **options, **limits)
     else:
-        problem = build_target_problem(
-            train,
-            metric,
-            NO_TARGET,
-            objective=objective,
-            model=model,
-            radius=radius,
-            row_weight=row_weight,
-            seed=seed,
-        )
         solver = mm.SuccessiveApproximation(
             iterations=200 if iterations is None else iterations,
             tolerance=named_objective(objective).tolerance,
             margin=min(_MARGIN, 0.1 * gap),
         )
-        x0 = None if start is None else _padded(start, problem.primal.dimension)
-        began = time.perf_counter()
-        third = None if time_limit is None else time_limit / 3.0  # most of the time is for what was asked for
-        free = mm.solve(problem, solver, seed=seed, x0=x0, time_limit=third, callbacks=callbacks)
-        left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 1e-3)
-        sided = signed_bounds(problem, free.x, goals)
-        after = [lambda _: True] if free.status is mm.Status.INTERRUPTED else callbacks
-        both = mm.solve(sided, solver, seed=seed, x0=free.x, time_limit=left, callbacks=after)
-        smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed[:, 0])
-    return _chosen(both, free, goals, smoothed, train, validation, metric, model, gap, demand, row_weight)
+        solved = _by_following(build_target_problem(train, metric, NO_TARGET, **options), solver, goals, seed, **limits)
+    return _chosen(solved, Judge(train, validation, metric, model, row_weight, gap, demand))
 
 
-def _chosen(
-    solution: mm.Solution,
-    free: mm.Solution,
+@dataclass(frozen=True, slots=True)
+class _Solved:
+    """The models for all training goals, the one without a goal, and their smoothed gaps where they are known."""
+
+    goals: Any
+    runs: list[mm.Solution]
+    free: mm.Solution
+    smoothed: Any
+
+
+def _by_bounds(train: LabelledData, metric: FairnessMetric, goals: Any, *, start: Any, **options: Any) -> _Solved:
+    start = None if start is None else _padded(start, options["model"].dimension)
+    bounds = np.append(np.maximum(goals, 0.0), NO_TARGET)
+    both = solve_side_bounds(train, metric, bounds, start=start, **options)
+    runs = [both[j] for j in range(len(goals))]
+    return _Solved(goals, runs, both[len(goals)], np.full(len(goals) + 1, np.nan))
+
+
+def _by_following(
+    problem: mm.RefreshedProblem,
+    solver: mm.SuccessiveApproximation,
     goals: Any,
-    smoothed: Any,
-    train: LabelledData,
-    validation: LabelledData | None,
-    metric: FairnessMetric,
-    model: mm.Model,
-    gap: float,
-    demand: str,
-    row_weight: Any,
-) -> TargetFit:
-    """Choose the loosest training goal whose model meets ``gap`` on the data that it is about."""
-    size = model.dimension
-    judged, weight = (train, row_weight) if validation is None else (validation, None)
-    unconstrained = measured_model(model, np.asarray(free.x)[:size], judged, metric, weight)
-    runs = [solution[j] for j in range(len(goals))]
-    measured = [measured_model(model, np.asarray(run.x)[:size], judged, metric, weight) for run in runs]
-    upper = demand == "upper" and validation is not None
+    seed: int,
+    *,
+    start: Any,
+    time_limit: float | None,
+    callbacks: Sequence[Any],
+) -> _Solved:
+    x0 = None if start is None else _padded(start, problem.primal.dimension)
+    began = time.perf_counter()
+    third = None if time_limit is None else time_limit / 3.0  # most of the time is for what was asked for
+    free = mm.solve(problem, solver, seed=seed, x0=x0, time_limit=third, callbacks=callbacks)
+    left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 1e-3)
+    sided = signed_bounds(problem, free.x, goals)
+    after = [lambda _: True] if free.status is mm.Status.INTERRUPTED else callbacks
+    both = mm.solve(sided, solver, seed=seed, x0=free.x, time_limit=left, callbacks=after)
+    smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed[:, 0])
+    return _Solved(goals, [both[j] for j in range(len(goals))], free, smoothed)
 
-    def reached(found: AUCEstimate) -> float:
-        return found.upper if upper else found.value
 
-    best = next((j for j, found in enumerate(measured) if reached(found[0]) <= gap), -1)
+def _chosen(solved: _Solved, judge: Judge) -> TargetFit:
+    """Choose the loosest training goal whose model meets the target on the data that it is about."""
+    free, gap = solved.free, judge.gap
+    unconstrained = judge.measured(free)
+    measured = [judge.measured(run) for run in solved.runs]
+    reached = [judge.reached(found) for found in measured]
+    best = next((j for j, value in enumerate(reached) if value <= gap), -1)
     if best < 0:
-        best = int(np.nanargmin([reached(found[0]) for found in measured]))
-    chosen, found, goal = runs[best], measured[best], float(goals[best])
-    if reached(unconstrained[0]) <= gap and unconstrained[1].value >= found[1].value:
-        chosen, found, goal, best = free, unconstrained, gap, len(goals)
+        best = int(np.nanargmin(reached))
+    chosen, found, goal = solved.runs[best], measured[best], float(solved.goals[best])
+    if judge.reached(unconstrained) <= gap and unconstrained[1].value >= found[1].value:
+        chosen, found, goal, best = free, unconstrained, gap, len(solved.goals)
     status, reason = chosen.status, chosen.reason
-    if reached(found[0]) > gap:
-        what = "upper end of the interval of the gap" if upper else "gap"
-        where = "the data" if validation is None else "held-out data"
+    if judge.reached(found) > gap:
         status = mm.Status.INTERRUPTED if mm.Status.INTERRUPTED in (free.status, status) else mm.Status.OUT_OF_REACH
-        reason = f"The least {what} found on {where} is {reached(found[0]):.4g}, above the target {gap:g}."
+        reason = judge.shortfall(found)
     elif status is mm.Status.OUT_OF_REACH:  # the training goal was missed, and what was asked for is met all the same
         status = mm.Status.BUDGET
-    parameters = np.asarray(chosen.x)[:size]
-    train_gap, train_auc = found if validation is None else measured_model(model, parameters, train, metric, row_weight)
+    held_out = judge.validation is not None
+    train_gap, train_auc = judge.on_train(chosen) if held_out else found
     return TargetFit(
-        parameters=parameters,
-        model=model,
+        parameters=judge.parameters(chosen),
+        model=judge.model,
         status=status,
         reason=reason,
         max_gap=gap,
         target=goal,
         train_gap=train_gap,
         train_auc=train_auc,
-        validation_gap=None if validation is None else found[0],
-        validation_auc=None if validation is None else found[1],
+        validation_gap=found[0] if held_out else None,
+        validation_auc=found[1] if held_out else None,
         unconstrained_auc=unconstrained[1],
         unconstrained_gap=unconstrained[0],
         price=unconstrained[1].value - found[1].value,
-        surrogate={"objective": float(chosen.objective), "gap": float(smoothed[best])},
+        surrogate={"objective": float(chosen.objective), "gap": float(solved.smoothed[best])},
         solution=chosen,
     )
 
