@@ -91,12 +91,12 @@ def _options(words: Sequence[str]) -> set[str]:
     """Return the names in Python of all options that a command line gives, or could: the command's, the problem's."""
     given = {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
     _, apps, rest = app.parse_commands(list(words))
-    command = apps[-1].default_command
-    if command is None:
+    if apps[-1].default_command is None:
         return given
-    parameters = inspect.signature(command).parameters.values()
-    own = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-    problems = mm.plugin_names() if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()
+    arguments = apps[-1].assemble_argument_collection()
+    own = {name[2:].replace("-", "_") for argument in arguments for name in argument.names if name.startswith("--")}
+    takes_more = any(argument.field_info.kind is inspect.Parameter.VAR_KEYWORD for argument in arguments)
+    problems = mm.plugin_names() if takes_more else ()
     for name in set(rest).intersection(problems):
         with suppress(mm.MinMaxConError):  # a problem that cannot be imported has none
             own.update(mm.plugin(name).options())

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cyclopts import Parameter
+
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, names_of, one_line
 from minmaxcon.cli.output import Output, table
@@ -22,23 +24,45 @@ __all__ = ["pareto", "reproduce"]
 _MOST_SEEDS, _MOST_JOBS = 1000, 1024
 
 
-def pareto(
-    name: str,
-    /,
-    *,
-    data: str,
-    metric: str,
-    model: str = "linear",
-    out: Path,
-    seeds: Whole | None = None,
-    methods: str | None = None,
-    jobs: Whole | None = None,
-    data_dir: Path | None = None,
-    quick: Flag = False,
-    overwrite: Flag = False,
-    json: Flag = False,
-    quiet: Flag = False,
-) -> int:
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sweep:
+    """What both commands have.
+
+    Parameters
+    ----------
+    out
+        Folder for runs, tables and figures.
+    seeds
+        Number of seeds, 0 to N - 1.
+    methods
+        Only these methods, separated by commas.
+    jobs
+        Processes at a time, each on one thread; by default one a core.
+    data_dir
+        Folder of data files.
+    quick
+        The small grid, with fewer seeds.
+    overwrite
+        Compute again the files in DIR that another version or setting has left; those that agree are kept.
+    json
+        Print the summary as JSON on standard output, and nothing else there.
+    quiet
+        No progress and no notes.
+    """
+
+    out: Path
+    seeds: Whole | None = None
+    methods: str | None = None
+    jobs: Whole | None = None
+    data_dir: Path | None = None
+    quick: Flag = False
+    overwrite: Flag = False
+    json: Flag = False
+    quiet: Flag = False
+
+
+def pareto(name: str, /, *, data: str, metric: str, model: str = "linear", sweep: _Sweep) -> int:
     """Compare the fronts of all methods on one data set, metric and model, with error bars over seeds.
 
     Every configuration that ends is written to DIR/runs at once: started again after any end, the same command goes on
@@ -54,46 +78,18 @@ def pareto(
         The metric.
     model
         The scoring model.
-    out
-        Folder for runs, tables and figures.
-    seeds
-        Number of seeds, 0 to N - 1.
-    methods
-        Only these methods, separated by commas.
-    jobs
-        Processes at a time, each on one thread; by default one a core.
-    data_dir
-        Folder of data files.
-    quick
-        The small grid, with fewer seeds.
-    overwrite
-        Compute again the files in DIR that another version or setting has left; those that agree are kept.
-    json
-        Print the summary as JSON on standard output, and nothing else there.
-    quiet
-        No progress and no notes.
     """
-    where = _Folder(out, overwrite, None if data_dir is None else str(data_dir))
-    chosen = {"data": [data], "metric": [metric], "model": [model], "methods": names_of("methods", methods)}
-    return _fronts(name, chosen, seeds, jobs, quick, where, Output(json, quiet))
+    return _fronts(name, {"data": [data], "metric": [metric], "model": [model]}, sweep)
 
 
 def reproduce(
     name: str = "fair_auc",
     /,
     *,
-    out: Path,
     data: str | None = None,
     metric: str | None = None,
     model: str | None = None,
-    seeds: Whole | None = None,
-    methods: str | None = None,
-    jobs: Whole | None = None,
-    data_dir: Path | None = None,
-    quick: Flag = False,
-    overwrite: Flag = False,
-    json: Flag = False,
-    quiet: Flag = False,
+    sweep: _Sweep,
 ) -> int:
     """Run the experiments of the paper: every data set, metric, model, method and seed, with its figures and tables.
 
@@ -104,73 +100,40 @@ def reproduce(
     ----------
     name
         The problem.
-    out
-        Folder for runs, tables and figures.
     data
         Only these data sets, separated by commas.
     metric
         Only these metrics, separated by commas.
     model
         Only these models, separated by commas.
-    seeds
-        Number of seeds, 0 to N - 1.
-    methods
-        Only these methods, separated by commas.
-    jobs
-        Processes at a time, each on one thread; by default one a core.
-    data_dir
-        Folder of data files.
-    quick
-        The small grid, with fewer seeds.
-    overwrite
-        Compute again the files in DIR that another version or setting has left; those that agree are kept.
-    json
-        Print the summary as JSON on standard output, and nothing else there.
-    quiet
-        No progress and no notes.
     """
-    where = _Folder(out, overwrite, None if data_dir is None else str(data_dir))
-    given = {"data": data, "metric": metric, "model": model, "methods": methods}
-    chosen = {option: names_of(option, text) for option, text in given.items()}
-    return _fronts(name, chosen, seeds, jobs, quick, where, Output(json, quiet))
+    given = {"data": data, "metric": metric, "model": model}
+    return _fronts(name, {option: names_of(option, text) for option, text in given.items()}, sweep)
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    out: Path
-    overwrite: bool
-    data_dir: str | None
-
-
-def _fronts(
-    name: str,
-    chosen: Mapping[str, list[str] | None],
-    seeds: int | None,
-    jobs: int | None,
-    quick: bool,
-    where: _Folder,
-    output: Output,
-) -> int:
-    """Run what was chosen, write the folder, and print its tables."""
+def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) -> int:
+    """Run what was asked for, write the folder, and print its tables."""
     from minmaxcon.experiments.front_report import check_out, plan, report, write_report
     from minmaxcon.experiments.results import to_json
     from minmaxcon.experiments.sweep import run_sweep
 
-    check_out(where.out)
-    seeds = _checked("seeds", seeds, _MOST_SEEDS)
-    jobs = _checked("jobs", jobs, _MOST_JOBS) or os.cpu_count() or 1
+    check_out(asked.out)
+    methods = names_of("methods", asked.methods)
+    seeds = _checked("seeds", asked.seeds, _MOST_SEEDS)
+    jobs = _checked("jobs", asked.jobs, _MOST_JOBS) or os.cpu_count() or 1
+    output = Output(asked.json, asked.quiet)
     line = _Line(output)
     with output.guarded():
         study = mm.plugin(name).study()
-        planned = plan(study, name, **chosen, seeds=seeds, quick=quick)
+        planned = plan(study, name, **panels, methods=methods, seeds=seeds, quick=asked.quick)
         try:
             sweep = run_sweep(
                 study,
                 planned.configurations,
-                where.out / "runs",
+                asked.out / "runs",
                 jobs=jobs,
-                data_dir=where.data_dir,
-                overwrite=where.overwrite,
+                data_dir=None if asked.data_dir is None else str(asked.data_dir),
+                overwrite=asked.overwrite,
                 report=line,
             )
         finally:
@@ -182,10 +145,10 @@ def _fronts(
             print(f"minmaxcon: {done}; run the same command again to go on.", file=sys.stderr)
             return 1
         found = report(study, planned, sweep, table)
-        write_report(where.out, found)
-    output.result(to_json(found.summary) if output.json else f"{found.text}\nwritten: {where.out}\n")
+        write_report(asked.out, found)
+    output.result(to_json(found.summary) if output.json else f"{found.text}\nwritten: {asked.out}\n")
     if output.json:
-        output.note(f"written: {where.out}")
+        output.note(f"written: {asked.out}")
     if sweep.failures:
         first, why = next(iter(sweep.failures.items()))
         count = f"{len(sweep.failures)} of {sweep.total} configurations failed"
