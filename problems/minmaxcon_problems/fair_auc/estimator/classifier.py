@@ -19,7 +19,7 @@ from minmaxcon_problems.fair_auc.partition import stratified_parts
 from .attributes import FittedClassifier
 from .fitted import Fitted, fit_rows, fit_stream
 from .incremental import Incremental
-from .inputs import feature_names, require_aligned, seed_of, sensitive_column, validated
+from .inputs import feature_names, one_row, require_aligned, seed_of, sensitive_column, validated
 from .settings import checked_settings
 from .vocabulary import SENSITIVE, group_signs, only, positive_code
 
@@ -250,12 +250,10 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
         if (
             stream is not None
             and stream.declared(classes)
-            and type(X) is np.ndarray
-            and X.shape == (1, self.n_features_in_)
-            and X.dtype.kind in "fiu"
+            and (row := one_row(X, self.n_features_in_)) is not None
             and stream.constrained is (sensitive_features is not None)
             and not hasattr(self, "feature_names_in_")
-            and stream.add_row(X, only(y), only(sensitive_features))
+            and stream.add_row(row, only(y), only(sensitive_features))
         ):
             return self  # the general way costs several times as much for one row
         require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})

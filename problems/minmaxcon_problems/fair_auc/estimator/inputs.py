@@ -13,7 +13,7 @@ from minmaxcon.errors import DataError, InvalidInput
 
 from .vocabulary import SENSITIVE
 
-__all__ = ["feature_names", "require_aligned", "seed_of", "sensitive_column", "validated"]
+__all__ = ["feature_names", "one_row", "require_aligned", "seed_of", "sensitive_column", "validated"]
 
 
 def sensitive_column(values: Any, rows: int) -> Any:
@@ -155,6 +155,20 @@ def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]
             f"Only binary classification is supported. The type of the target is {kind}; keep the rows of two labels."
         )
     return features, labels
+
+
+def one_row(X: Any, width: int) -> Any:
+    """Return X as an array (1, width) where it plainly is one row of real numbers; None where it is anything else.
+
+    One row is an array (1, width), or a list or tuple that holds one array, list or tuple of numbers.
+    """
+    if type(X) in (list, tuple) and len(X) == 1 and type(X[0]) in (np.ndarray, list, tuple):
+        try:
+            X = np.asarray(X[0])[None]
+        except ValueError:  # no row, but a table whose rows differ in length
+            return None
+    plain = type(X) is np.ndarray and X.shape == (1, width) and X.dtype.kind in "fiu"
+    return X if plain else None
 
 
 def feature_names(estimator: Any) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier, load_dataset, true_gap
 from minmaxcon_problems.fair_auc.estimator.fitted import weighted_standardizer
 from minmaxcon_problems.fair_auc.estimator.incremental import representative_part
+from minmaxcon_problems.fair_auc.estimator.inputs import one_row
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, gap_by_pairs
 
 
@@ -139,11 +140,12 @@ def test_classes_given_beforehand_are_kept_to(rows: Rows) -> None:
         ([[0.0, 1.0, 2.0, 1.0]], ["yes"], None, "in every call or in none"),
     ],
 )
-def test_a_bad_row_is_refused_and_not_taken_in(rows: Rows, X: Any, y: Any, group: Any, error: str) -> None:
+@pytest.mark.parametrize("form", [np.array, list, lambda X: [np.array(X[0])], tuple], ids=str)
+def test_a_bad_row_is_refused_and_not_taken_in(rows: Rows, form: Any, X: Any, y: Any, group: Any, error: str) -> None:
     found = feed(model(), rows, 600)
     before = pickle.dumps(found._stream)
     with pytest.raises(ValueError, match=error):
-        found.partial_fit(np.array(X), y, sensitive_features=group)
+        found.partial_fit(form(X), y, sensitive_features=group)
     assert pickle.dumps(found._stream) == before
 
 
@@ -257,6 +259,37 @@ def test_classes_in_every_call_take_the_short_way_too(
     for X, y, group in one[20:]:
         clf.partial_fit(X, y, classes=classes, sensitive_features=group)
     assert sum(clf._stream.reservoir.counts) == 40
+
+
+FORMS = {
+    "array": lambda row: row[None],
+    "list of an array": lambda row: [row],
+    "tuple of an array": lambda row: (row,),
+    "list of a list": lambda row: [row.tolist()],
+    "list of a tuple": lambda row: [tuple(row.tolist())],
+    "single precision": lambda row: [row.astype(np.float32)],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_takes_the_short_way_in_whatever_form(rows: Rows, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows._replace(X=rows.X.astype(np.float32).astype(float))
+    expected = feed(model(), rows, 600).coef_
+    clf = model()
+    for i, (row, label, group) in enumerate(zip(rows.X, rows.y, rows.group, strict=True)):
+        clf.partial_fit(FORMS[form](row), [label], classes=["no", "yes"], sensitive_features=[group])
+        if i == 0:
+            monkeypatch.setattr(type(clf._stream), "add", None)  # the general way
+    np.testing.assert_array_equal(clf.coef_, expected)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [[["1", "2", "3", "4"]], [[True, False, True, True]], [[1 + 0j] * 4], [[[1.0], [2.0, 3.0]]], [{"a": 1.0}], [[]]],
+    ids=str,
+)
+def test_what_is_no_plain_row_is_left_to_the_general_way(X: Any) -> None:
+    assert one_row(X, 4) is None
 
 
 def test_other_classes_are_refused_in_any_call(rows: Rows) -> None:
