@@ -1,0 +1,67 @@
+"""Print what the page of experiments says of a run of ``minmaxcon reproduce``, and make its figures small.
+
+Run as ``python docs/figures/fronts.py DIR`` on the folder that ``minmaxcon reproduce --out DIR`` has written. With a
+second word, a folder, the figures go there, 1,400 pixels wide and in 64 colours.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+BELOW, ABOVE = 0.003, 0.001
+"""Where the gap in training is to lie, seen from the target."""
+
+
+def band(folder: Path) -> str:
+    """Say how many active targets are met closely in training, and how the others ended.
+
+    A target is active where the model without one, which the loosest targets end in, exceeds it by more than .001, or
+    where the status says that it is out of reach.
+    """
+    active, missed = 0, []
+    for path in sorted((folder / "runs").glob("*-max_gap-*.json")):
+        points = [point for point in json.loads(path.read_text())["points"] if point["kind"] == "target"]
+        free = max(point["train"]["gap"] for point in points)
+        for point in points:
+            target, gap = point["asked"], point["train"]["gap"]
+            if free <= target + ABOVE and point["status"] != "out_of_reach":
+                continue
+            active += 1
+            if not target - BELOW <= gap <= target + ABOVE:
+                missed.append(f"  {path.stem}, target {target:g}: {gap:.4f}, {point['status']}")
+    return "\n".join([f"{active - len(missed)} of {active} active targets are met closely in training", *missed])
+
+
+def ahead(folder: Path) -> str:
+    """Say in which panels none of our series has the largest mean hypervolume, and by how much it is behind."""
+    panels: dict[tuple[str, str, str], dict[bool, float]] = {}
+    with (folder / "hypervolume.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            largest = panels.setdefault((row["model"], row["data"], row["metric"]), {True: 0.0, False: 0.0})
+            own = row["method"] in {"max_gap", "level_set"}
+            largest[own] = max(largest[own], float(row["mean"]))
+    behind = {panel: best[True] - best[False] for panel, best in panels.items() if best[True] < best[False]}
+    lines = [f"  {', '.join(panel)}: {short:+.4f}" for panel, short in behind.items()]
+    count = f"{len(panels) - len(behind)} of {len(panels)} panels"
+    return "\n".join([f"one of our series has the largest mean hypervolume in {count}", *lines])
+
+
+def shrink(folder: Path, to: Path) -> None:
+    """Write the figures anew, smaller."""
+    for path in sorted(folder.glob("fronts-*.png")):
+        with Image.open(path) as image:
+            size = 1400, round(1400 * image.height / image.width)
+            small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+            small.quantize(64).save(to / path.name, optimize=True)
+
+
+if __name__ == "__main__":
+    print(band(Path(sys.argv[1])))
+    print(ahead(Path(sys.argv[1])))
+    if len(sys.argv) > 2:
+        shrink(Path(sys.argv[1]), Path(sys.argv[2]))
