@@ -250,6 +250,7 @@ def test_certificates_hold_the_optimum() -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # three minutes on a quiet machine
 def test_feasible_iterates_and_certificates_in_200_seeds() -> None:
     held, solved, feasible = count_certificates(range(200))
     assert held == 200
