@@ -83,6 +83,13 @@ class Study(ABC):
             called ``"unconstrained"`` is drawn as a point.
         """
 
+    def settings(self, quick: bool = False) -> Mapping[str, Any]:
+        """Return what :meth:`run` depends on beside its arguments, such as numbers of steps, as JSON can hold.
+
+        It is written into the file of each configuration, and a file that other settings have made is refused.
+        """
+        return {}
+
     def labels(self) -> Mapping[str, str]:
         """Return what figures and tables call data sets, metrics, models and methods; other names stand as they are."""
         return {}

@@ -112,8 +112,9 @@ def plan(
         if name not in order:
             raise UnknownName("methods", name, order)
     count = (study.quick_seeds if quick else study.seeds) if seeds is None else seeds
+    settings = study.settings(quick)
     configurations = [
-        Configuration(problem, panel, name, seed, quick)
+        Configuration(problem, panel, name, seed, quick, settings)
         for panel in panels
         for name in study.methods(panel)
         if methods is None or name in methods
@@ -122,7 +123,7 @@ def plan(
     excluded = {panel: dict(study.excluded(panel)) for panel in panels}
     if not configurations:
         reasons = [why for found in excluded.values() for name, why in found.items() if methods and name in methods]
-        remedy = " ".join(["does not apply here.", *reasons[:1]])
+        remedy = ": ".join(["does not apply here", *reasons[:1]])
         raise InvalidInput("methods", ",".join(methods or ()), remedy)
     return Plan(configurations, panels, excluded, order)
 
@@ -207,11 +208,13 @@ def check_out(out: str | Path) -> None:
     """
     folder = Path(out)
     try:
-        if not folder.exists() and not folder.is_symlink():
-            return
-        if not folder.is_dir():
-            raise InvalidInput("out", str(out), "exists and is no folder; name another.")
         entries = sorted(entry.name for entry in folder.iterdir())
+    except FileNotFoundError:
+        if not folder.is_symlink():
+            return
+        raise InvalidInput("out", str(out), "is a link to nothing; name another.") from None
+    except NotADirectoryError:
+        raise InvalidInput("out", str(out), "is no folder and cannot be one; name another.") from None
     except (OSError, ValueError) as failure:
         cause = getattr(failure, "strerror", None) or str(failure)
         raise InvalidInput("out", str(out), f"cannot be read ({cause}); name another.") from failure

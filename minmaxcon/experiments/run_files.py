@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ class Configuration:
         Seed of split and solver.
     quick : bool
         Whether the study's small grid is used.
+    settings : mapping
+        What else the study's numbers depend on, as JSON holds it.
     """
 
     problem: str
@@ -46,6 +48,7 @@ class Configuration:
     method: str
     seed: int
     quick: bool
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
@@ -54,10 +57,11 @@ class Configuration:
         return "-".join(_UNUSUAL.sub("_", word) for word in words)
 
     def stamp(self) -> dict[str, Any]:
-        """Return what a file must agree with to be kept: this configuration, and the version that runs it."""
+        """Return what a file must agree with to be kept: configuration, settings, and the version that runs it."""
         panel = {"data": self.panel.data, "metric": self.panel.metric, "model": self.panel.model}
         rest = {"method": self.method, "seed": self.seed, "quick": self.quick}
-        return {"problem": self.problem, "minmaxcon": mm.__version__, **panel, **rest}
+        settings = {f"setting {name}": plain(value) for name, value in self.settings.items()}
+        return {"problem": self.problem, "minmaxcon": mm.__version__, **panel, **rest, **settings}
 
 
 def distinct(configurations: Sequence[Configuration]) -> None:
@@ -114,10 +118,10 @@ def read_run(path: Path, configuration: Configuration) -> dict[str, Any]:
         raise DataError(str(path), "is damaged or half-written.") from failure
     if not isinstance(content, dict) or known != _digest(content):
         raise DataError(str(path), "is damaged: its content does not match its digest.")
-    for field, expected in configuration.stamp().items():
-        if content.get(field) != expected:
+    for name, expected in configuration.stamp().items():
+        if content.get(name) != expected:
             remedy = (
-                f"holds {path.name} of a run with {field} = {content.get(field)!r}, this one has {expected!r}; "
+                f"holds {path.name} of a run with {name} = {content.get(name)!r}, this one has {expected!r}; "
                 "name another folder, or replace such files with --overwrite."
             )
             raise InvalidInput("out", str(path.parent.parent), remedy)

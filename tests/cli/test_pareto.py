@@ -171,11 +171,14 @@ def test_bad_options(call: Callable[..., Any], tmp_path: Path, options: list[str
 def test_bad_folders_and_problems(call: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     (tmp_path / "file").write_text("")
-    for out, word in ((tmp_path, "which this command does not write"), (tmp_path / "file", "is no folder")):
-        done = call("pareto", "fair_auc", *ONE, "--out", out)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    bad = {".": "which this command does not write", "file": "is no folder", "file/x": "is no folder", "link": "a link"}
+    for out, word in bad.items():
+        done = call("pareto", "fair_auc", *ONE, "--out", tmp_path / out)
         assert (done.status, done.err.count("\n")) == (2, 1)
         assert word in done.err
-    assert names(tmp_path) == {"thesis.tex", "file"}
+        assert done.err.count("--out") + done.err.count("name another") == 2  # one message, not one in another
+    assert names(tmp_path) == {"thesis.tex", "file", "link"}
     done = call("pareto", "bare", *ONE, "--out", tmp_path / "o")
     assert (done.status, done.out) == (2, "")
     assert "problem 'bare' has no study of fronts" in done.err

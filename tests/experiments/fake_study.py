@@ -32,8 +32,10 @@ class FakeStudy(Study):
 
     seeds = 3
 
-    def __init__(self, *, log: str = "", delay: float = 0.0, broken: str = "", data: Sequence[str] = DATA) -> None:
-        self.log, self.delay, self.broken, self.data = log, delay, broken, tuple(data)
+    def __init__(
+        self, *, log: str = "", delay: float = 0.0, broken: str = "", data: Sequence[str] = DATA, steps: int = 20
+    ) -> None:
+        self.log, self.delay, self.broken, self.data, self.steps = log, delay, broken, tuple(data), steps
 
     def panels(
         self,
@@ -58,6 +60,9 @@ class FakeStudy(Study):
             "correlation": "it penalises a correlation, which only the group metric has.",
             "post_processing": "it would need the true labels of the rows that are scored.",
         }
+
+    def settings(self, quick: bool = False) -> Mapping[str, Any]:
+        return {"steps": 10 if quick else self.steps, "goals": GOALS}
 
     def labels(self) -> Mapping[str, str]:
         return {"max_gap": "max gap (ours)", "group": "Group AUC"}

@@ -187,6 +187,18 @@ def test_files_of_other_runs_are_refused_or_replaced(tmp_path: Path, monkeypatch
         run_sweep(FakeStudy(), configurations(1), folder)
 
 
+def test_files_of_other_settings_are_refused_or_replaced(tmp_path: Path) -> None:
+    run_sweep(FakeStudy(), configurations(1), tmp_path)
+    old = contents(tmp_path)
+    other = plan(FakeStudy(steps=30), "fake", data=["a9a"], seeds=1).configurations
+    with pytest.raises(mm.InvalidInput, match=r"setting steps = 20, this one has 30; .*--overwrite"):
+        run_sweep(FakeStudy(steps=30), other, tmp_path)
+    assert contents(tmp_path) == old
+    assert run_sweep(FakeStudy(steps=30), other, tmp_path, overwrite=True).kept == 0
+    assert run_sweep(FakeStudy(), configurations(1), tmp_path, overwrite=True).kept == 0
+    assert contents(tmp_path) == old
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_configuration_that_fails_is_left_out(tmp_path: Path, jobs: int) -> None:
     found = run_sweep(FakeStudy(broken="level_set"), configurations(1), tmp_path, jobs=jobs)

@@ -100,7 +100,14 @@ class GaussNewton:
         return inverse
 
     def _factored(self, point: Any, precision: Any) -> Any:
-        return cho_factor(self._matrix(point).astype(precision), overwrite_a=True)
+        matrix = self._matrix(point).astype(precision)
+        shift = np.finfo(precision).eps * max(float(np.abs(matrix).max()), 1e-6)
+        while True:
+            try:
+                return cho_factor(matrix)
+            except np.linalg.LinAlgError:  # all rows have one score, and what is left is rounding
+                matrix[np.diag_indices_from(matrix)] += shift
+                shift *= 10.0
 
     def _matrix(self, point: Any) -> Any:
         w = point[: self.model.dimension]

@@ -87,9 +87,10 @@ def solve_side_bounds(
     if not isinstance(model, mm.Linear):
         raise mm.InvalidInput("method", "bounds", 'needs a linear model; use "following" for networks.')
     if objective not in ("auc", "quadratic_auc"):
-        raise mm.InvalidInput("method", "bounds", 'bounds the quadratic AUC loss: use objective "auc" or "following".')
+        remedy = 'bounds the quadratic AUC loss: use objective "auc", or method "following".'
+        raise mm.InvalidInput("method", "bounds", remedy)
     if row_weight is not None:
-        raise mm.InvalidInput("row_weight", "given", 'method "bounds" takes no weights; use "following".')
+        raise mm.InvalidInput("row_weight", row_weight, 'method "bounds" takes no weights; use method "following".')
     checked_masks(rows, metric)
     problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=radius, model=model)
     rest = problem.primal.dimension - model.dimension

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import number
 from minmaxcon.data import LabelledData
 from minmaxcon.metrics import AUCEstimate
 
@@ -17,7 +18,7 @@ from .measured import Judge
 from .metrics import FairnessMetric
 from .objectives import ScoreObjective, named_objective
 from .side_bounds import solve_side_bounds
-from .target_path import NO_TARGET, observed, signed_bounds
+from .target_path import NO_TARGET, checked_start, observed, signed_bounds
 from .target_problem import build_target_problem, checked_gap, checked_masks
 
 __all__ = ["TargetFit", "fit_target"]
@@ -57,9 +58,10 @@ class TargetFit:
     validation_gap, validation_auc : AUCEstimate or None
         Likewise on held-out data.
     unconstrained_auc, unconstrained_gap : AUCEstimate
-        Those of the model without a target, on the data that the target is about.
+        Those of the best model found without regard to a target, on the data that the target is about.
     price : float
-        AUC of the model without a target less that of this model, on the same data: the price of fairness.
+        AUC of that model less the AUC of this one, on the same data: the price of fairness. On held-out data it may be
+        negative.
     surrogate : mapping
         The surrogates' values on the training data: ``objective``, and ``gap``, the smoothed one.
     solution : Solution
@@ -127,7 +129,7 @@ def fit_target(
     row_weight : array_like (n,), optional
         Positive weights, for training rows that stand for several.
     start : array_like (d,), optional
-        Parameters to start from.
+        Parameters from which models with a target start, in the place of those of the model without one.
     seed : int
         Seed of a network's starting parameters and of all draws.
     iterations : int, optional
@@ -159,22 +161,39 @@ def fit_target(
         if columns != expected:
             raise mm.InvalidInput("validation", f"{columns} features", f"must have the {expected} of train.")
         checked_masks(validation, metric)
+    if time_limit is not None:
+        time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)
     goals = np.array([gap] if validation is None else [gap * share for share in _TIGHTER] + list(_BEYOND))
     model = mm.Linear(train.features.shape[1]) if model is None else model
-    options = {"objective": objective, "model": model, "radius": radius, "row_weight": row_weight, "seed": seed}
-    limits = {"start": start, "time_limit": time_limit, "callbacks": callbacks}
+    if start is not None:
+        start = checked_start(start, model, train, named_objective(objective) if method == "following" else None)
+    task = _Task(train, metric, goals, start, seed, time_limit, callbacks)
+    options = {"objective": objective, "model": model, "radius": radius, "row_weight": row_weight}
     if method == "bounds":
         if iterations is not None:
             raise mm.InvalidInput("iterations", iterations, 'method "bounds" has no outer steps; leave it out.')
-        solved = _by_bounds(train, metric, goals, **options, **limits)
+        solved = _by_bounds(task, options)
     else:
         solver = mm.SuccessiveApproximation(
             iterations=200 if iterations is None else iterations,
             tolerance=named_objective(objective).tolerance,
             margin=min(_MARGIN, 0.1 * gap),
         )
-        solved = _by_following(build_target_problem(train, metric, NO_TARGET, **options), solver, goals, seed, **limits)
+        solved = _by_following(task, solver, options)
     return _chosen(solved, Judge(train, validation, metric, model, row_weight, gap, demand))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What either method is to do: find models for all training goals, and one without a goal."""
+
+    train: LabelledData
+    metric: FairnessMetric
+    goals: Any
+    start: Any
+    seed: int
+    time_limit: float | None
+    callbacks: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,57 +204,87 @@ class _Solved:
     runs: list[mm.Solution]
     free: mm.Solution
     smoothed: Any
+    interrupted: bool = False  # by Ctrl-C before the runs began
+    time_limit: float | None = None
 
 
-def _by_bounds(train: LabelledData, metric: FairnessMetric, goals: Any, *, start: Any, **options: Any) -> _Solved:
-    start = None if start is None else _padded(start, options["model"].dimension)
-    bounds = np.append(np.maximum(goals, 0.0), NO_TARGET)
-    both = solve_side_bounds(train, metric, bounds, start=start, **options)
-    runs = [both[j] for j in range(len(goals))]
-    return _Solved(goals, runs, both[len(goals)], np.full(len(goals) + 1, np.nan))
+def _by_bounds(task: _Task, options: Mapping[str, Any]) -> _Solved:
+    both = solve_side_bounds(
+        task.train,
+        task.metric,
+        np.append(np.maximum(task.goals, 0.0), NO_TARGET),
+        start=task.start,
+        seed=task.seed,
+        time_limit=task.time_limit,
+        callbacks=task.callbacks,
+        **options,
+    )
+    count = len(task.goals)
+    runs = [both[j] for j in range(count)]
+    return _Solved(task.goals, runs, both[count], np.full(count + 1, np.nan), time_limit=task.time_limit)
 
 
-def _by_following(
-    problem: mm.RefreshedProblem,
-    solver: mm.SuccessiveApproximation,
-    goals: Any,
-    seed: int,
-    *,
-    start: Any,
-    time_limit: float | None,
-    callbacks: Sequence[Any],
-) -> _Solved:
-    x0 = None if start is None else _padded(start, problem.primal.dimension)
-    began = time.perf_counter()
-    third = None if time_limit is None else time_limit / 3.0  # most of the time is for what was asked for
-    free = mm.solve(problem, solver, seed=seed, x0=x0, time_limit=third, callbacks=callbacks)
-    left = None if time_limit is None else max(time_limit - (time.perf_counter() - began), 1e-3)
-    sided = signed_bounds(problem, free.x, goals)
-    after = [lambda _: True] if free.status is mm.Status.INTERRUPTED else callbacks
-    both = mm.solve(sided, solver, seed=seed, x0=free.x, time_limit=left, callbacks=after)
+def _by_following(task: _Task, solver: mm.SuccessiveApproximation, options: Mapping[str, Any]) -> _Solved:
+    began, limit = time.perf_counter(), task.time_limit
+
+    def share(part: float) -> float | None:
+        """Return a part of the time that is left: most of it is for what was asked for."""
+        return None if limit is None else max(part * (limit - (time.perf_counter() - began)), 1e-3)
+
+    problem = build_target_problem(
+        task.train,
+        task.metric,
+        NO_TARGET,
+        seed=task.seed,
+        time_limit=share(0.25),
+        **options,
+    )
+    stopped = problem.details["warmup"] is mm.Status.INTERRUPTED
+    at_once = [lambda _: True]
+    free = mm.solve(
+        problem,
+        solver,
+        seed=task.seed,
+        time_limit=share(0.3),
+        callbacks=at_once if stopped else task.callbacks,
+    )
+    stopped |= free.status is mm.Status.INTERRUPTED
+    both = mm.solve(
+        signed_bounds(problem, free.x, task.goals),
+        solver,
+        seed=task.seed,
+        x0=free.x if task.start is None else task.start,
+        time_limit=share(1.0),
+        callbacks=at_once if stopped else task.callbacks,
+    )
     smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed[:, 0])
-    return _Solved(goals, [both[j] for j in range(len(goals))], free, smoothed)
+    return _Solved(task.goals, [both[j] for j in range(len(task.goals))], free, smoothed, stopped, limit)
 
 
 def _chosen(solved: _Solved, judge: Judge) -> TargetFit:
     """Choose the loosest training goal whose model meets the target on the data that it is about."""
     free, gap = solved.free, judge.gap
-    unconstrained = judge.measured(free)
     measured = [judge.measured(run) for run in solved.runs]
+    without = judge.measured(free)
     reached = [judge.reached(found) for found in measured]
     best = next((j for j, value in enumerate(reached) if value <= gap), -1)
     if best < 0:
         best = int(np.nanargmin(reached))
     chosen, found, goal = solved.runs[best], measured[best], float(solved.goals[best])
-    if judge.reached(unconstrained) <= gap and unconstrained[1].value >= found[1].value:
-        chosen, found, goal, best = free, unconstrained, gap, len(solved.goals)
+    if judge.reached(without) <= gap and without[1].value >= found[1].value:
+        chosen, found, goal, best = free, without, gap, len(solved.goals)
     status, reason = chosen.status, chosen.reason
+    if reason.startswith("The time limit"):  # each solve had a part of it
+        reason = f"The time limit of {solved.time_limit:g} s was reached."
     if judge.reached(found) > gap:
-        status = mm.Status.INTERRUPTED if mm.Status.INTERRUPTED in (free.status, status) else mm.Status.OUT_OF_REACH
+        stopped = solved.interrupted or status is mm.Status.INTERRUPTED
+        status = mm.Status.INTERRUPTED if stopped else mm.Status.OUT_OF_REACH
         reason = judge.shortfall(found)
     elif status is mm.Status.OUT_OF_REACH:  # the training goal was missed, and what was asked for is met all the same
         status = mm.Status.BUDGET
     held_out = judge.validation is not None
+    # On training data a model with a target may be the best one found of those without, too.
+    unconstrained = without if held_out else max(without, found, key=lambda pair: pair[1].value)
     train_gap, train_auc = judge.on_train(chosen) if held_out else found
     return TargetFit(
         parameters=judge.parameters(chosen),
@@ -254,14 +303,3 @@ def _chosen(solved: _Solved, judge: Judge) -> TargetFit:
         surrogate={"objective": float(chosen.objective), "gap": float(solved.smoothed[best])},
         solution=chosen,
     )
-
-
-def _padded(start: Any, dimension: int) -> Any:
-    remedy = f"must hold at most {dimension} finite numbers, the parameters first."
-    try:
-        given = np.asarray(start, dtype=np.float64).ravel()
-    except (TypeError, ValueError):
-        raise mm.InvalidInput("start", start, remedy) from None
-    if given.size > dimension or not np.isfinite(given).all():
-        raise mm.InvalidInput("start", start, remedy)
-    return np.concatenate([given, np.zeros(dimension - given.size)])

@@ -8,8 +8,11 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
+from minmaxcon.data import LabelledData
 
-__all__ = ["NO_TARGET", "observed", "signed_bounds"]
+from .objectives import ScoreObjective
+
+__all__ = ["NO_TARGET", "checked_start", "observed", "signed_bounds"]
 
 NO_TARGET = 1.0
 """No two AUCs differ by more than this."""
@@ -41,3 +44,36 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
     positive = bool(observed(problem, free).values[0, 0] >= 0)
     other = np.where(goal >= 0, goal, NO_TARGET)
     return problem.with_bounds(goal, other) if positive else problem.with_bounds(other, goal)
+
+
+def checked_start(start: Any, model: mm.Model, train: LabelledData, loss: ScoreObjective | None) -> Any:
+    """Return a start with zeros for the objective's own variables.
+
+    Parameters
+    ----------
+    start : array_like
+        The model's parameters, or all variables.
+    model : Model
+        The scoring model.
+    train : LabelledData
+        The training rows.
+    loss : ScoreObjective or None
+        The objective; None where the start is of the parameters alone.
+
+    Raises
+    ------
+    InvalidInput
+        If it is of another size or not finite, or gives all rows one score where the objective follows the AUC.
+    """
+    dimension = model.dimension + (0 if loss is None else loss.variables)
+    remedy = f"must hold at most {dimension} finite numbers, the parameters first."
+    try:
+        given = np.asarray(start, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise mm.InvalidInput("start", start, remedy) from None
+    if given.size > dimension or not np.isfinite(given).all():
+        raise mm.InvalidInput("start", start, remedy)
+    padded = np.concatenate([given, np.zeros(dimension - given.size)])
+    if loss is not None and loss.followed and np.ptp(model.predict(padded[: model.dimension], train.features)) == 0:
+        raise mm.InvalidInput("start", start, "gives all rows one score, where an AUC has no slope; leave it out.")
+    return padded

@@ -39,6 +39,7 @@ def build_target_problem(
     dtype: str | None = None,
     damping: float | None = None,
     warmup_steps: int = 60,
+    time_limit: float | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> mm.RefreshedProblem:
     r"""Build the problem: the best objective subject to :math:`|AUC(G_1,G_1') - AUC(G_2,G_2')| \le` ``max_gap``.
@@ -70,8 +71,10 @@ def build_target_problem(
         30 for others. Less is faster, and lets a network learn the rows of a small group by heart.
     warmup_steps : int
         The start of an objective that is followed is found by at most so many outer steps on the quadratic loss.
+    time_limit : float, optional
+        Seconds that these steps may take.
     details : mapping, optional
-        Kept with the problem.
+        Kept with the problem, beside ``warmup``, the status of these steps (None where there are none).
 
     Returns
     -------
@@ -108,6 +111,7 @@ def build_target_problem(
     means = np.stack([np.asarray(features[part].mean(axis=0)).ravel() for part in parts])
     reach = max(float(np.max(model.score_bound(radius, means))), 1e-6)
     start = np.concatenate([model.start(seed), np.zeros(loss.variables)])
+    begun: mm.Status | None = None
     if loss.followed:
         first = build_target_problem(
             rows,
@@ -122,7 +126,8 @@ def build_target_problem(
             dtype=dtype,
             damping=damping,
         )
-        start = np.asarray(mm.solve(first, warmup, seed=seed).x)[: start.size]
+        solution = mm.solve(first, warmup, seed=seed, time_limit=time_limit)
+        start, begun = np.asarray(solution.x)[: start.size], solution.status
     observed = measure.observe(namespace(data.like).asarray(start[None], data.like))
     ball, offsets = mm.Ball(model.dimension, radius), [reach] * loss.variables
     return mm.RefreshedProblem(
@@ -132,7 +137,7 @@ def build_target_problem(
         data=data,
         start=start,
         name=f"fair_auc: {rows.name}, {metric.name}, target gap",
-        details={"metric": metric, "model": model, "max_gap": max_gap, **(details or {})},
+        details={"metric": metric, "model": model, "max_gap": max_gap, "warmup": begun, **(details or {})},
         measure=measure,
     )
 

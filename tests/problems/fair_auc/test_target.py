@@ -11,7 +11,8 @@ import scipy.sparse
 from sklearn.metrics import roc_auc_score
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc import METRICS, load_dataset
+from minmaxcon_problems.fair_auc import METRICS, load_dataset, resolve_metric
+from minmaxcon_problems.fair_auc.target_problem import build_target_problem
 from tests.problems.fair_auc.by_pairs import DEFINITIONS, masks_of, sklearn_gap
 from tests.problems.fair_auc.fits import check, fit, judged, rows
 
@@ -191,6 +192,52 @@ def test_ctrl_c_ends_both_solves(presses: int) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_ctrl_c_before_the_first_step_ends_the_fit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the start is looked for."""
+    steps: list[int] = []
+    original = mm.SuccessiveApproximation.step
+
+    def step(self: Any, state: Any) -> Any:
+        steps.append(0)
+        if len(steps) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, state)
+
+    monkeypatch.setattr(mm.SuccessiveApproximation, "step", step)
+    found = fit("intra_group", 0.001, model=mm.MLP(rows().features.shape[1], 3))
+    assert len(steps) == 2
+    assert found.status is mm.Status.INTERRUPTED
+
+
+def test_the_time_limit_holds_for_the_search_of_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    original = mm.SuccessiveApproximation.step
+    monkeypatch.setattr(
+        mm.SuccessiveApproximation, "step", lambda self, state: steps.append(0) or original(self, state)
+    )
+    short = build_target_problem(rows(), resolve_metric("group"), 0.02, time_limit=1e-9)
+    assert (steps, short.details["warmup"]) == ([], mm.Status.BUDGET)
+    build_target_problem(rows(), resolve_metric("group"), 0.02)
+    assert len(steps) > 3
+
+
+def test_the_price_is_never_negative_on_training_data() -> None:
+    """The best model found without regard to the target may be one with a target."""
+    for gap in (0.01, 0.05, 0.3):
+        found = fit(gap=gap, iterations=8)
+        assert found.price >= 0.0
+        assert found.price == found.unconstrained_auc.value - found.train_auc.value
+
+
+@pytest.mark.parametrize("objective", ["auc", "quadratic_auc", "logistic"])
+@pytest.mark.parametrize("model", [mm.Linear, lambda width: mm.MLP(width, 3)], ids=["linear", "network"])
+def test_features_that_tell_nothing_give_a_constant_model(model: Any, objective: str) -> None:
+    constant = rows().replace_rows(np.ones_like(rows().features), rows().label, rows().group)
+    found = fit(data=constant, model=model(constant.features.shape[1]), objective=objective)
+    assert (found.train_auc.value, found.train_gap.value) == (0.5, 0.0)
+    assert found.status in {mm.Status.SOLVED, mm.Status.BUDGET}
+
+
 def test_limits_and_callbacks() -> None:
     seen: list[int] = []
     found = fit(iterations=3, callbacks=[lambda progress: seen.append(progress.outcome.steps)])
@@ -200,6 +247,8 @@ def test_limits_and_callbacks() -> None:
     short = fit(time_limit=1e-9)
     assert short.solution.steps == 0
     assert "time limit" in short.solution.reason
+    short = fit(time_limit=1e-9, gap=1.0)
+    assert short.reason == "The time limit of 1e-09 s was reached."
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -66,6 +66,9 @@ def test_held_out_rows_of_other_features() -> None:
         ({"start": np.ones(99)}, r"start=.*at most 6"),
         ({"start": [np.nan] * 6}, r"start=.*finite"),
         ({"start": "near"}, r"start=.*numbers"),
+        ({"start": np.zeros(6)}, r"start=.*gives all rows one score"),
+        ({"time_limit": -1.0}, r"time_limit=-1.0: must be a positive number of seconds"),
+        ({"time_limit": -1.0, "method": "bounds"}, r"time_limit=-1.0: must be a positive number of seconds"),
     ],
 )
 def test_refusals_name_argument_value_and_remedy(options: dict[str, Any], message: str) -> None:

@@ -19,7 +19,7 @@ from minmaxcon_problems.fair_auc.partition import stratified_parts
 from .attributes import FittedClassifier
 from .fitted import Fitted, fit_rows, fit_stream
 from .incremental import Incremental
-from .inputs import feature_names, one_row, require_aligned, seed_of, sensitive_column, validated
+from .inputs import as_it_was_if_refused, feature_names, one_row, require_aligned, seed_of, sensitive_column, validated
 from .settings import checked_settings
 from .vocabulary import SENSITIVE, group_signs, only, positive_code
 
@@ -193,27 +193,28 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
         UserWarning
             No sensitive features.
         """
-        require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
-        settings = checked_settings(self, seed_of(self.random_state))
-        features, labels = validated(self, X, y, reset=True)
-        classes, code = np.unique(labels, return_inverse=True)
-        listed = classes.tolist()
-        if len(listed) < 2:
-            raise DataError("y", f"has one class only, {listed[0]!r} in every row; give rows of two classes.")
-        chosen = positive_code(listed, self.positive)
-        sign, constrained = np.where(code == chosen, 1, -1).astype(np.int8), sensitive_features is not None
-        group, group_values = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE)
-        if constrained:
-            group, group_values = group_signs(sensitive_column(sensitive_features, len(sign)), self.protected)
-        else:
-            _warn_unconstrained()
-        values = (listed[1 - chosen], listed[chosen])
-        rows = LabelledData(features, sign, group, feature_names(self), values, group_values, "the training data")
-        validation, share = None, self.validation_fraction
-        if share is not None:
-            rows, validation = stratified_parts(rows, (1.0 - share, share), settings.seed)
-        self._fitted = fit_rows(self, settings, rows, validation, classes, constrained=constrained)
-        self._stream = None
+        with as_it_was_if_refused(self):
+            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
+            settings = checked_settings(self, seed_of(self.random_state))
+            features, labels = validated(self, X, y, reset=True)
+            classes, code = np.unique(labels, return_inverse=True)
+            listed = classes.tolist()
+            if len(listed) < 2:
+                raise DataError("y", f"has one class only, {listed[0]!r} in every row; give rows of two classes.")
+            chosen = positive_code(listed, self.positive)
+            sign, constrained = np.where(code == chosen, 1, -1).astype(np.int8), sensitive_features is not None
+            group, group_values = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE)
+            if constrained:
+                group, group_values = group_signs(sensitive_column(sensitive_features, len(sign)), self.protected)
+            else:
+                _warn_unconstrained()
+            values = (listed[1 - chosen], listed[chosen])
+            rows = LabelledData(features, sign, group, feature_names(self), values, group_values, "the training data")
+            validation, share = None, self.validation_fraction
+            if share is not None:
+                rows, validation = stratified_parts(rows, (1.0 - share, share), settings.seed)
+            self._fitted = fit_rows(self, settings, rows, validation, classes, constrained=constrained)
+            self._stream = None
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, sensitive_features: Any = None) -> Self:
@@ -223,11 +224,11 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
         sample of at most ``max_rows_per_cell``, in memory that does not grow with the stream. The model is solved when
         it is next asked for (by ``predict``, ``coef_``, ``gap_``, ...), from the sample, a row of which stands for
         N / (rows kept) rows: probabilities of groups and labels are those of all rows seen, without bias. How rows are
-        divided into calls makes no difference. Solving begins from the parameters of the time before, with ``max_gap``.
+        divided into calls makes no difference, nor does when the model was asked for before: it is solved afresh.
 
         Before every subset of the metric has been seen, asking raises ``NotFittedError``, which names what is missing.
         With ``validation_fraction`` the held-out part is drawn from the sample.
-        Called after :meth:`fit`, it starts from that model, but the rows of :meth:`fit` were not remembered.
+        Called after :meth:`fit`, it begins anew: the rows of :meth:`fit` were not remembered.
 
         Parameters
         ----------
@@ -256,24 +257,25 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
             and stream.add_row(row, only(y), only(sensitive_features))
         ):
             return self  # the general way costs several times as much for one row
-        require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
-        features, labels = validated(self, X, y, reset=stream is None)
-        constrained = sensitive_features is not None
-        groups = sensitive_column(sensitive_features, len(labels)) if constrained else None
-        if stream is None:
-            seed = seed_of(self.random_state)
-            checked_settings(self, seed)
-            if hasattr(self, "_fitted"):
-                warnings.warn("partial_fit starts from the fitted model, but not from its rows.", stacklevel=2)
-            if not constrained:
-                _warn_unconstrained()
-            stream = Incremental(constrained, self.protected, self.max_rows_per_cell, seed)
-        elif stream.constrained is not constrained:
-            raise DataError("partial_fit", f"give {SENSITIVE} in every call or in none, as in the calls before.")
-        if classes is not None:
-            stream.require_classes(classes)
-        stream.add(features, labels, groups)
-        self._stream = stream
+        with as_it_was_if_refused(self):
+            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
+            features, labels = validated(self, X, y, reset=stream is None)
+            constrained = sensitive_features is not None
+            groups = sensitive_column(sensitive_features, len(labels)) if constrained else None
+            if stream is None:
+                seed = seed_of(self.random_state)
+                checked_settings(self, seed)
+                if hasattr(self, "_fitted"):
+                    warnings.warn("partial_fit begins anew: the rows of fit were not remembered.", stacklevel=2)
+                if not constrained:
+                    _warn_unconstrained()
+                stream = Incremental(constrained, self.protected, self.max_rows_per_cell, seed)
+            elif stream.constrained is not constrained:
+                raise DataError("partial_fit", f"give {SENSITIVE} in every call or in none, as in the calls before.")
+            if classes is not None:
+                stream.require_classes(classes)
+            stream.add(features, labels, groups)
+            self._stream = stream
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -288,7 +290,7 @@ class FairAUCClassifier(FittedClassifier, ClassifierMixin, BaseEstimator):  # ty
     def _result(self) -> Fitted:
         stream = vars(self).get("_stream")
         if stream is not None and stream.fresh:
-            self._fitted = fit_stream(self, stream, vars(self).get("_fitted"))
+            self._fitted = fit_stream(self, stream)
             stream.fresh = False
         check_is_fitted(self)
         return self._fitted

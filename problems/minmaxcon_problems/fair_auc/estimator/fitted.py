@@ -84,7 +84,6 @@ def fit_rows(
     *,
     constrained: bool,
     row_weight: Any = None,
-    before: Fitted | None = None,
 ) -> Fitted:
     """Scale, train and calibrate.
 
@@ -102,8 +101,6 @@ def fit_rows(
         Whether rows have groups.
     row_weight : ndarray (n,), optional
         How many rows each one stands for.
-    before : Fitted, optional
-        A fit of nearly the same rows, from which training begins.
 
     Raises
     ------
@@ -121,8 +118,7 @@ def fit_rows(
     width = rows.features.shape[1]
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=settings.seed)
     how = settings if constrained else settings.unconstrained()
-    start = None if before is None else _start(before, model, scaler, settings.radius)
-    trained = train(how, model, rows, validation=validation, row_weight=row_weight, start=start)
+    trained = train(how, model, rows, validation=validation, row_weight=row_weight)
     if not constrained:
         trained = replace(trained, reason=f"No sensitive_features, so no constraint. {trained.reason}")
     judged, weight = (rows, row_weight) if validation is None else (validation, None)
@@ -140,8 +136,11 @@ def fit_rows(
     )
 
 
-def fit_stream(estimator: Any, stream: Incremental, before: Fitted | None) -> Fitted:
+def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
     """Fit the rows that ``partial_fit`` remembers.
+
+    Training begins afresh each time: from the parameters of an earlier fit, to fewer rows, it would end in another
+    local optimum, so that a model would depend on when it was asked for.
 
     Parameters
     ----------
@@ -149,8 +148,6 @@ def fit_stream(estimator: Any, stream: Incremental, before: Fitted | None) -> Fi
         With its parameters.
     stream : Incremental
         What is remembered.
-    before : Fitted, optional
-        An earlier fit, from which training begins.
 
     Raises
     ------
@@ -173,7 +170,6 @@ def fit_stream(estimator: Any, stream: Incremental, before: Fitted | None) -> Fi
         np.array(sorted(rows.label_values)),
         constrained=stream.constrained,
         row_weight=weight,
-        before=before,
     )
 
 
@@ -216,14 +212,3 @@ def weighted_standardizer(features: Any, row_weight: Any) -> Standardizer:
     # A column that is nearly one value throughout has rounding for its weighted variance.
     scale = np.where(variance > 1e-20 * plain.scale**2, np.sqrt(np.maximum(variance, 0.0)), plain.scale)
     return Standardizer(plain.mean if sparse else np.where(np.ptp(features, axis=0) == 0, plain.mean, mean), scale)
-
-
-def _start(before: Fitted, model: mm.Model, scaler: Standardizer | None, radius: float) -> Any:
-    """Return the parameters of an earlier fit in the present units, within the ball; None if they do not fit."""
-    parameters = before.trained.parameters
-    if type(before.trained.model) is not type(model) or parameters.shape != (model.dimension,):
-        return None
-    if isinstance(model, mm.Linear):
-        raw = parameters if before.standardizer is None else before.standardizer.fold(parameters)[0]
-        parameters = raw if scaler is None else raw * scaler.scale
-    return parameters * min(1.0, radius / max(float(np.linalg.norm(parameters)), 1e-300))

@@ -20,6 +20,9 @@ _NO_GROUP = "no group"
 
 _PLAIN = (str, int, float, bool)
 
+_LARGEST = 2**53
+"""Numbers beyond this are no plain labels: not every one of them is a float."""
+
 
 class Incremental:
     """Rows seen one by one or in blocks, in any order of labels and groups.
@@ -58,7 +61,12 @@ class Incremental:
         """Whether these are the classes of an earlier call, in the same order; cheap, and False where not sure."""
         if classes is None:
             return True
-        return type(classes) in (list, tuple, np.ndarray) and len(classes) == 2 and self._declared == tuple(classes)
+        if type(classes) not in (list, tuple, np.ndarray) or len(classes) != 2:
+            return False
+        try:
+            return self._declared == tuple(classes)
+        except (TypeError, ValueError):  # values that compare to no truth value
+            return False
 
     def add_row(self, row: Any, label: Any, group: Any) -> bool:
         """Take in one dense, real row (1, d) if it is plainly in order; return whether it was.
@@ -67,6 +75,8 @@ class Incremental:
         caller, who can say what is wrong with them.
         """
         if type(label) not in _PLAIN or (type(label) is float and not label.is_integer()):
+            return False
+        if type(label) is not str and abs(label) > _LARGEST:
             return False
         # NaN is the one value that differs from itself.
         if self.constrained and (type(group) not in _PLAIN or group != group):
@@ -139,13 +149,16 @@ class Incremental:
         InvalidInput
             They are not two, or not those seen so far.
         """
-        given = np.unique(np.asarray(classes)).tolist()
+        try:
+            given = np.unique(np.asarray(classes)).tolist()
+        except TypeError:
+            raise InvalidInput("classes", classes, "must be the two labels, numbers or texts throughout.") from None
         if len(given) != 2 or not set(self.labels.values) <= set(given):
             seen = f" of which those seen are {self.labels.values}" if self.labels.values else ""
             raise InvalidInput("classes", given, f"must be the two labels{seen}.")
         for value in given:
             self.labels.code(value)
-        self._declared = tuple(np.asarray(classes).tolist())
+        self._declared = tuple(np.asarray(classes).ravel().tolist())
 
     def _count(self, labels: Any, groups: Any) -> int:
         return sum(self.reservoir.counts[self._cell(label, group)] for label in labels for group in groups)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,27 @@ from minmaxcon.errors import DataError, InvalidInput
 
 from .vocabulary import SENSITIVE
 
-__all__ = ["feature_names", "one_row", "require_aligned", "seed_of", "sensitive_column", "validated"]
+__all__ = [
+    "as_it_was_if_refused",
+    "feature_names",
+    "one_row",
+    "require_aligned",
+    "seed_of",
+    "sensitive_column",
+    "validated",
+]
+
+
+@contextmanager
+def as_it_was_if_refused(estimator: Any) -> Iterator[None]:
+    """Undo what a call has noted on the estimator, such as the number of features, if the call is refused."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def sensitive_column(values: Any, rows: int) -> Any:
@@ -43,6 +64,8 @@ def sensitive_column(values: Any, rows: int) -> Any:
     """
     import narwhals as nw
 
+    if nw.dependencies.is_pandas_like_dataframe(values) and values.shape[1] == 1:
+        values = values.iloc[:, 0]  # whatever its column is called: a number, or a tuple of names
     known = nw.from_native(values, pass_through=True, allow_series=True, eager_only=True)
     if isinstance(known, nw.DataFrame) and len(known.columns) == 1:
         known = known[known.columns[0]]
@@ -160,14 +183,15 @@ def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]
 def one_row(X: Any, width: int) -> Any:
     """Return X as an array (1, width) where it plainly is one row of real numbers; None where it is anything else.
 
-    One row is an array (1, width), or a list or tuple that holds one array, list or tuple of numbers.
+    One row is an array (1, width), or a list or tuple that holds one array, list or tuple of numbers. Numbers that are
+    longer than float64 may overflow in it, and are left to the general way.
     """
     if type(X) in (list, tuple) and len(X) == 1 and type(X[0]) in (np.ndarray, list, tuple):
         try:
             X = np.asarray(X[0])[None]
         except ValueError:  # no row, but a table whose rows differ in length
             return None
-    plain = type(X) is np.ndarray and X.shape == (1, width) and X.dtype.kind in "fiu"
+    plain = type(X) is np.ndarray and X.shape == (1, width) and X.dtype.kind in "fiu" and X.dtype.itemsize <= 8
     return X if plain else None
 
 

@@ -55,9 +55,9 @@ class Reservoir:
         cells = self._stores(row)
         number = self.counts[cell] + 1
         place = int(self._rng.random() * number) if number > self.capacity else number - 1
-        self.counts[cell] = number
         if place < self.capacity:
             cells[cell].put_one(place, row)
+        self.counts[cell] = number
 
     def add(self, rows: Any, cells: Any) -> None:
         """Take in a block of rows, in their order.
@@ -77,11 +77,12 @@ class Reservoir:
         place, full = number - 1, number > self.capacity
         place[full] = (self._rng.random(int(full.sum())) * number[full]).astype(np.int64)
         for cell, mine in enumerate(members):
-            self.counts[cell] += mine.size
             kept = mine[place[mine] < self.capacity]
             # A place taken twice in a block belongs to the later row: np.unique finds the first one from behind.
             places, last = np.unique(place[kept][::-1], return_index=True)
             stores[cell].put(places, rows, kept[::-1][last])
+        for cell, mine in enumerate(members):
+            self.counts[cell] += mine.size
 
     def _stores(self, rows: Any) -> list[_Dense | _Sparse]:
         if self._cells is None:

@@ -112,7 +112,6 @@ def train(
     *,
     validation: LabelledData | None = None,
     row_weight: Any = None,
-    start: Any = None,
 ) -> Trained:
     """Train a model.
 
@@ -128,8 +127,6 @@ def train(
         The rows that the target is about, if not the training rows.
     row_weight : ndarray (n,), optional
         How many rows each training row stands for.
-    start : ndarray (d,), optional
-        Parameters of a model for nearly the same rows, to begin with; used with ``max_gap``.
 
     Raises
     ------
@@ -137,7 +134,7 @@ def train(
         What cannot be used, named with the remedy.
     """
     if settings.max_gap is not None:
-        return _by_target(settings, settings.max_gap, model, rows, validation, row_weight, start)
+        return _by_target(settings, settings.max_gap, model, rows, validation, row_weight)
     return _by_bound(settings, model, rows, validation, row_weight)
 
 
@@ -148,7 +145,6 @@ def _by_target(
     rows: LabelledData,
     validation: Any,
     row_weight: Any,
-    start: Any,
 ) -> Trained:
     from minmaxcon_problems.fair_auc.target import fit_target
 
@@ -163,7 +159,6 @@ def _by_target(
         model=model,
         radius=settings.radius,
         row_weight=row_weight,
-        start=start,
         seed=settings.seed,
         time_limit=settings.time_limit,
     )

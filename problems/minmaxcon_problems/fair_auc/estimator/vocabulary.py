@@ -176,5 +176,5 @@ def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any]]:
 def only(values: Any) -> Any:
     """Return the single value of an array or list of one, as Python has it; None where there is not just one."""
     if type(values) is np.ndarray:
-        return values.item() if values.shape == (1,) else None
+        return values.item() if values.shape == (1,) and values.dtype.kind != "O" else None
     return _plain(values[0]) if type(values) in (list, tuple) and len(values) == 1 else None

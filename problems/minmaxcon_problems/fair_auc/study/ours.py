@@ -15,10 +15,11 @@ from minmaxcon_problems.fair_auc.build import build_problem
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.objectives import named_objective
 from minmaxcon_problems.fair_auc.partition import Dataset
+from minmaxcon_problems.fair_auc.study.effort import FULL, Effort
 from minmaxcon_problems.fair_auc.target_path import NO_TARGET, signed_bounds
 from minmaxcon_problems.fair_auc.target_problem import build_target_problem
 
-__all__ = ["GOALS", "KAPPAS", "TargetTrack", "track_level_sets", "track_targets"]
+__all__ = ["BEYOND", "GOALS", "KAPPAS", "TargetTrack", "track_level_sets", "track_targets"]
 
 GOALS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3)
 """Targets on the true gap, the bounds of every method."""
@@ -32,10 +33,6 @@ KAPPAS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
 _MARGIN = 2e-4
 _REFRESH = 8
 """Steps between two matrices of a network's curvature, which take most of the time where there are many features."""
-
-_STEPS = {"linear": 200, "network": 40, "eager": 25}
-_QUICK_STEPS = {"linear": 50, "network": 10, "eager": 6}
-_WARMUP, _QUICK_WARMUP = 60, 15
 
 _EAGER = 3.0
 """Damping of a network's second path, a tenth of the default: it gains more AUC, where it does not learn by heart.
@@ -62,7 +59,13 @@ class TargetTrack:
 
 
 def track_targets(
-    dataset: Dataset, metric: FairnessMetric, *, model: mm.Model, seed: int, objective: str = "auc", quick: bool = False
+    dataset: Dataset,
+    metric: FairnessMetric,
+    *,
+    model: mm.Model,
+    seed: int,
+    objective: str = "auc",
+    effort: Effort = FULL,
 ) -> TargetTrack:
     """Solve for all targets, and keep what was passed on the way.
 
@@ -82,12 +85,11 @@ def track_targets(
         Seed of a network's start.
     objective : {"auc", "quadratic_auc", "logistic"}
         What is minimised.
-    quick : bool
-        A quarter of the outer steps; for a network no goals beyond.
+    effort : Effort
+        How many steps.
     """
-    steps = _QUICK_STEPS if quick else _STEPS
 
-    def path(kind: str, goals: Any, damping: float | None, trained: bool) -> tuple[Track, mm.Solution]:
+    def path(steps: int, goals: Any, damping: float | None, trained: bool) -> tuple[Track, mm.Solution]:
         """Solve without a target, then for all of them, from there or from a model that has hardly been trained."""
         problem = build_target_problem(
             dataset.train,
@@ -98,13 +100,13 @@ def track_targets(
             radius=50.0 if objective == "logistic" else 10.0,
             seed=seed,
             damping=damping,
-            warmup_steps=_QUICK_WARMUP if quick else _WARMUP,
+            warmup_steps=effort.warmup,
         )
         solver = mm.SuccessiveApproximation(
-            iterations=steps[kind],
+            iterations=steps,
             tolerance=named_objective(objective).tolerance,
             margin=_MARGIN,
-            refresh=1 if kind == "linear" else _REFRESH,
+            refresh=1 if linear else _REFRESH,
         )
         free = mm.solve(problem, solver, seed=seed)
         points: list[Any] = []
@@ -118,12 +120,13 @@ def track_targets(
         kept = np.stack([unbound, *points[:: max(1, len(points) // 50)], points[-1]])
         return Track(model, kept, goals, np.arange(len(kept))), solution
 
-    goals = np.array((*GOALS, *BEYOND))
-    if isinstance(model, mm.Linear):
-        track, solution = path("linear", goals, None, True)
+    linear = isinstance(model, mm.Linear)
+    goals = np.array((*GOALS, *BEYOND) if linear or effort.beyond else GOALS)
+    if linear:
+        track, solution = path(effort.linear, goals, None, True)
         return TargetTrack((track,), solution)
-    first, solution = path("network", np.array(GOALS) if quick else goals, None, False)
-    second, _ = path("eager", np.array(GOALS), _EAGER, True)
+    first, solution = path(effort.network, goals, None, False)
+    second, _ = path(effort.eager, np.array(GOALS), _EAGER, True)
     return TargetTrack((first, second), solution)
 
 
@@ -134,7 +137,7 @@ def track_level_sets(
     *,
     model: mm.Model,
     seed: int,
-    quick: bool = False,
+    effort: Effort = FULL,
 ) -> Track:
     r"""Solve the paper's problem for all kappas in one solve, and keep the iterate after every level.
 
@@ -142,7 +145,7 @@ def track_level_sets(
 
     Parameters
     ----------
-    dataset, metric, model, seed, quick
+    dataset, metric, model, seed, effort
         As for :func:`track_targets`.
     kappas : sequence of float
         Bounds of the surrogate.
@@ -157,11 +160,10 @@ def track_level_sets(
         engine="numpy" if linear else "torch",
         dtype="float64" if linear else "float32",
     )
-    cut = 4 if quick else 1
     solver: mm.Solver = (
-        mm.SFLS(oracle=mm.SMD(steps=2000 // cut), levels=12)
+        mm.SFLS(oracle=mm.SMD(steps=effort.levels), levels=12)
         if linear
-        else mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=500 // cut), levels=4), iterations=10 if cut == 1 else 6)
+        else mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=effort.network_levels), levels=4), iterations=effort.proximal)
     )
     points: list[Any] = []
     seen: list[int] = [0]

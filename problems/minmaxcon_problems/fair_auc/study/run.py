@@ -23,6 +23,7 @@ from minmaxcon_problems.fair_auc.baselines import (
 from minmaxcon_problems.fair_auc.datasets import load_dataset
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 from minmaxcon_problems.fair_auc.partition import Dataset
+from minmaxcon_problems.fair_auc.study.effort import FULL, QUICK
 from minmaxcon_problems.fair_auc.study.ours import GOALS, TargetTrack, track_level_sets, track_targets
 
 __all__ = ["METHODS", "load_parts", "run_configuration"]
@@ -70,7 +71,7 @@ def run_configuration(
     data_dir : path, optional
         Folder of the data files.
     quick : bool
-        About a quarter of the work, for a look.
+        :data:`QUICK` work instead of :data:`FULL`.
 
     Returns
     -------
@@ -81,17 +82,18 @@ def run_configuration(
     """
     began = time.perf_counter()
     parts, measure = load_parts(data, seed, data_dir), resolve_metric(metric)
+    effort = QUICK if quick else FULL
     features = parts.train.features.shape[1]
     scorer: mm.Model = mm.Linear(features) if model == "linear" else mm.mlp(features)
     points: list[dict[str, Any]] = []
     if method == "max_gap":
-        found = track_targets(parts, measure, model=scorer, seed=seed, quick=quick)
+        found = track_targets(parts, measure, model=scorer, seed=seed, effort=effort)
         points += _targets(found, parts, measure, scorer)
         tracks = [*found.tracks]
     elif method == "level_set":
-        tracks = [track_level_sets(parts, measure, model=scorer, seed=seed, quick=quick)]
+        tracks = [track_level_sets(parts, measure, model=scorer, seed=seed, effort=effort)]
     else:
-        tracks = [_baseline(method, quick).fit(parts, measure, _strengths(method), model=scorer, seed=seed)]
+        tracks = [_baseline(method, effort.baseline).fit(parts, measure, _strengths(method), model=scorer, seed=seed)]
     asked = (1.0,) if method == "unconstrained" else GOALS
     points += _selected(tracks, parts, measure, asked)
     return {
@@ -107,8 +109,7 @@ def run_configuration(
     }
 
 
-def _baseline(method: str, quick: bool) -> Baseline:
-    steps = 1000 if quick else 4000
+def _baseline(method: str, steps: int) -> Baseline:
     if method == "post_processing":
         return PostProcessing(base=Unconstrained(steps=steps))
     kinds = {"unconstrained": Unconstrained, "correlation": CorrelationPenalty, "proxy_lagrangian": ProxyLagrangian}

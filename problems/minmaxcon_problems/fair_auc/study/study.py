@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,8 @@ import minmaxcon as mm
 from minmaxcon_problems.fair_auc.baselines import BASELINES
 from minmaxcon_problems.fair_auc.datasets import DATASETS
 from minmaxcon_problems.fair_auc.metrics import METRICS, resolve_metric
+from minmaxcon_problems.fair_auc.study.effort import FULL, QUICK
+from minmaxcon_problems.fair_auc.study.ours import BEYOND, GOALS, KAPPAS
 from minmaxcon_problems.fair_auc.study.run import METHODS, run_configuration
 
 __all__ = ["FairAUCStudy"]
@@ -54,6 +57,10 @@ class FairAUCStudy(mm.Study):
     ) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.Study.run`."""
         return run_configuration(panel.data, panel.metric, panel.model, method, seed, data_dir=data_dir, quick=quick)
+
+    def settings(self, quick: bool = False) -> Mapping[str, Any]:
+        """See :meth:`minmaxcon.Study.settings`."""
+        return {**asdict(QUICK if quick else FULL), "goals": GOALS, "beyond_goals": BEYOND, "kappas": KAPPAS}
 
     def labels(self) -> Mapping[str, str]:
         """See :meth:`minmaxcon.Study.labels`."""

@@ -167,3 +167,13 @@ def test_labels_and_groups_of_one_value(rows: Rows) -> None:
         fitted(rows.X, rows.y, np.full(600, "a"))
     with pytest.raises(DataError, match="no row is in the subset positive & protected"):
         fitted(rows.X, rows.y, np.where(rows.y == "yes", "a", rows.group), metric="inter_group")
+
+
+@pytest.mark.parametrize("name", [0, 3, ("of", "two levels"), "group", None], ids=str)
+def test_a_frame_of_one_column_may_call_it_anything(rows: Rows, name: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({name: rows.group})
+    assert sensitive_column(frame, len(rows.group)).tolist() == rows.group.tolist()
+    frame.iloc[2, 0] = None
+    with pytest.raises(DataError, match=r"is missing in 1 of \d+ rows, counted from 0: 2;"):
+        sensitive_column(frame, len(rows.group))

@@ -76,13 +76,42 @@ def test_more_rows_are_heard(rows: Rows) -> None:
     assert found.gap_.value <= 0.031
 
 
-def test_asking_in_between_changes_little(rows: Rows) -> None:
+def test_asking_in_between_changes_nothing(rows: Rows) -> None:
     found = model()
     for part in (slice(0, 200), slice(200, 300), slice(300, 600)):
         feed(found, rows.take(part), 40)
         assert found.gap_.value <= 0.031
     expected = feed(model(), rows, 600)
-    np.testing.assert_allclose(found.decision_function(rows.X), expected.decision_function(rows.X), atol=0.05)
+    np.testing.assert_array_equal(found.decision_function(rows.X), expected.decision_function(rows.X))
+
+
+def test_rows_that_tell_nothing_do_no_harm_later(rows: Rows) -> None:
+    found = feed(model(), rows._replace(X=np.zeros_like(rows.X)).take(slice(0, 40)), 40)
+    assert found.auc_.value == 0.5
+    feed(found, rows, 600)
+    assert found.auc_.value > 0.6
+
+
+def test_a_refused_call_leaves_everything_as_it_was(rows: Rows) -> None:
+    """Neither fit nor partial_fit of another width may touch the rows and the model that there are."""
+    one_class = np.full(4, rows.y[0])
+    other = np.ones((4, 3))
+    running = feed(model(), rows, 600)
+    before = pickle.dumps(running)
+    with pytest.raises(DataError, match="one class only"):
+        running.fit(other, one_class, sensitive_features=rows.group[:4])
+    assert pickle.dumps(running) == before
+    for X in (other[:1], [[1.0, 2.0, 3.0]], other):
+        with pytest.raises(ValueError, match="X has 3 features"):
+            running.partial_fit(X, rows.y[: len(X)], sensitive_features=rows.group[: len(X)])
+    assert pickle.dumps(running) == before
+    fitted = model().fit(rows.X, rows.y, sensitive_features=rows.group)
+    expected = fitted.decision_function(rows.X)
+    with pytest.raises(DataError, match="one class only"):
+        fitted.fit(other, one_class, sensitive_features=rows.group[:4])
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.partial_fit(np.full((2, 3), np.nan), rows.y[:2], sensitive_features=rows.group[:2])
+    np.testing.assert_array_equal(fitted.decision_function(rows.X), expected)
 
 
 def test_what_has_not_been_seen_is_named(rows: Rows) -> None:
@@ -140,7 +169,11 @@ def test_classes_given_beforehand_are_kept_to(rows: Rows) -> None:
         ([[0.0, 1.0, 2.0, 1.0]], ["yes"], None, "in every call or in none"),
     ],
 )
-@pytest.mark.parametrize("form", [np.array, list, lambda X: [np.array(X[0])], tuple], ids=str)
+@pytest.mark.parametrize(
+    "form",
+    [np.array, list, lambda X: [np.array(X[0])], tuple],
+    ids=["array", "list", "list of an array", "tuple"],
+)
 def test_a_bad_row_is_refused_and_not_taken_in(rows: Rows, form: Any, X: Any, y: Any, group: Any, error: str) -> None:
     found = feed(model(), rows, 600)
     before = pickle.dumps(found._stream)
@@ -153,7 +186,7 @@ def test_fit_starts_afresh_and_partial_fit_after_it_says_what_it_has_not(rows: R
     found = feed(model(), rows.take(slice(0, 300)), 300)
     found.fit(rows.X, rows.y, sensitive_features=rows.group)
     np.testing.assert_array_equal(found.coef_, model().fit(rows.X, rows.y, sensitive_features=rows.group).coef_)
-    with pytest.warns(UserWarning, match="not from its rows"):
+    with pytest.warns(UserWarning, match="rows of fit were not remembered"):
         feed(found, rows, 300)
     assert found.gap_.value <= 0.031
 
@@ -285,7 +318,15 @@ def test_a_row_takes_the_short_way_in_whatever_form(rows: Rows, form: str, monke
 
 @pytest.mark.parametrize(
     "X",
-    [[["1", "2", "3", "4"]], [[True, False, True, True]], [[1 + 0j] * 4], [[[1.0], [2.0, 3.0]]], [{"a": 1.0}], [[]]],
+    [
+        np.array([[np.longdouble(1), 2, 3, 4]]),
+        [["1", "2", "3", "4"]],
+        [[True, False, True, True]],
+        [[1 + 0j] * 4],
+        [[[1.0], [2.0, 3.0]]],
+        [{"a": 1.0}],
+        [[]],
+    ],
     ids=str,
 )
 def test_what_is_no_plain_row_is_left_to_the_general_way(X: Any) -> None:
