@@ -1,4 +1,9 @@
-"""Checks of options, each refused in one line that names it: for what a problem's ``load`` is given, yours included."""
+"""Checks of options, each refused in one line that names it: for what a problem's ``load`` is given, yours included.
+
+There is one rule for what a number is, and every check here goes by it: the integers and floats of Python and NumPy,
+arrays of a single number without axes, and what else converts to a float, such as a fraction. Booleans, texts, dates,
+complex numbers, NaN and infinity are none.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,26 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.arrays import to_numpy
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["number", "positive", "whole"]
+__all__ = ["finite_array", "number", "positive", "seed_number", "whole"]
+
+_REFUSED = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
+"""What conversions raise of values that are no numbers; torch has a RuntimeError of its own."""
+
+
+def _scalar(value: Any) -> Any:
+    """Return ``value`` as a Python number, exactly where it is whole, or raise TypeError if it is none."""
+    if hasattr(value, "dtype"):
+        array = to_numpy(value)
+        if array.dtype.kind not in "iuf" or array.ndim or np.ma.is_masked(value):
+            raise TypeError
+        value = array.item()
+    # Texts and buffers have neither method; float() reads them all the same.
+    if isinstance(value, bool) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise TypeError
+    return value
 
 
 def number(
@@ -46,11 +68,52 @@ def number(
     0.9
     """
     try:
-        found = math.nan if isinstance(value, (bool, str, bytes)) else float(value)
-    except (TypeError, ValueError, OverflowError):
+        found = float(_scalar(value))
+    except _REFUSED:
         found = math.nan
     if math.isfinite(found) and above < found < below and least <= found <= most:
         return found
+    raise InvalidInput(name, value, remedy)
+
+
+def finite_array(name: str, value: Any, remedy: str) -> Any:
+    """Return ``value``, numbers of any shape, as a new array of finite numbers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : array_like
+        What was given for it; arrays of booleans or strings are none of numbers.
+    remedy : str
+        What the message says of it, such as "must be a vector of finite numbers.".
+
+    Returns
+    -------
+    ndarray of float64
+        Of the shape of ``value``: () for a single number.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no number or not finite.
+
+    Examples
+    --------
+    >>> finite_array("center", [0, 1.5], "must be a vector of finite numbers.")
+    array([0. , 1.5])
+    """
+    try:
+        given = np.asarray(to_numpy(value))
+        if given.dtype.kind == "O":  # fractions and integers of any length among others
+            given = np.array([float(_scalar(entry)) for entry in given.flat]).reshape(given.shape)
+        if given.dtype.kind in "iuf" and not np.ma.is_masked(value) and not isinstance(value, bytearray | memoryview):
+            with np.errstate(over="ignore"):  # what is longer than float64 becomes infinite
+                found = np.array(given, dtype=np.float64)
+            if np.isfinite(found).all():
+                return found
+    except _REFUSED:
+        pass
     raise InvalidInput(name, value, remedy)
 
 
@@ -86,29 +149,62 @@ def positive(name: str, value: Any, *, several: bool = False) -> Any:
     if not several:
         return number(name, value, "must be positive and finite.", above=0.0)
     remedy = "must be positive and finite: a number or a list of them."
-    try:
-        given = np.asarray(value)
-        found = np.atleast_1d(np.array(given, dtype=np.float64))
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(name, value, remedy) from None
-    if given.dtype.kind not in "iuf" or found.ndim != 1 or found.size == 0:
-        raise InvalidInput(name, value, remedy)
-    if not (np.isfinite(found) & (found > 0)).all():
+    found = np.atleast_1d(finite_array(name, value, remedy))
+    if found.ndim != 1 or found.size == 0 or not (found > 0).all():
         raise InvalidInput(name, value, remedy)
     return found
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number of at least ``least`` as an int.
+def whole(name: str, value: Any, least: int = 1, most: float = 2**63 - 1) -> int:
+    """Return a whole number within limits as an int.
 
     Parameters
     ----------
     name : str
         Name of the option, for the message.
     value : object
-        What was given for it; booleans are no numbers, nor is 3.0, which is often a mistake.
+        What was given for it; booleans are no numbers, and a float that is whole, such as 1e4, is one. Go on with what
+        is returned: ``range`` and shapes of arrays take no float.
     least : int
         The smallest number allowed.
+    most : int
+        The largest number allowed, by default the largest that fits into 64 bits; ``math.inf`` for none.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no such number.
+
+    See Also
+    --------
+    seed_number : For seeds, where a float is a mistake.
+
+    Examples
+    --------
+    >>> whole("steps", 1e4)
+    10000
+    """
+    try:
+        given = _scalar(value)
+        found = int(given)
+        good = bool(found == given)
+    except _REFUSED:
+        found, good = least, False
+    if good and least <= found <= most:
+        return found
+    limits = f"at least {least}" + (f" and at most {most}" if found > most or most < 2**63 - 1 else "")
+    raise InvalidInput(name, value, f"must be a whole number of {limits}.")
+
+
+def seed_number(name: str, value: Any) -> int:
+    """Return a seed, a whole number of at least 0 and of any length, as an int.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : object
+        What was given for it. Only Python's and NumPy's integers are seeds: a float would be a mistake, even 3.0.
 
     Raises
     ------
@@ -117,9 +213,13 @@ def whole(name: str, value: Any, least: int = 1) -> int:
 
     Examples
     --------
-    >>> whole("seed", 7, least=0)
+    >>> seed_number("seed", 7)
     7
     """
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
-        return int(value)
-    raise InvalidInput(name, value, f"must be a whole number of at least {least}.")
+    try:
+        found = int(_scalar(value)) if isinstance(value, int | np.integer) else -1
+    except TypeError:
+        found = -1
+    if found >= 0:
+        return found
+    raise InvalidInput(name, value, "must be a whole number of at least 0.")

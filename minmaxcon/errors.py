@@ -62,7 +62,10 @@ class InvalidInput(MinMaxConError, ValueError):
 
     def __init__(self, argument: str, value: object, remedy: str) -> None:
         self.argument, self.value, self.remedy = argument, value, remedy
-        shown = " ".join(repr(value).split())
+        try:
+            shown = " ".join(repr(value).split())
+        except ValueError:  # Python writes no integer of more than 4,300 digits
+            shown = f"a {type(value).__name__} too long to be shown"
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
         super().__init__(f"{argument}={shown}: {remedy}")
 

@@ -1,10 +1,111 @@
-"""The public checks of options: what passes comes back in one type, what does not is one line that names the option."""
+"""The public checks of options: what passes comes back in one type, what does not is one line that names the option.
+
+There is one rule for numbers: what one check takes for a number, every other takes, and so does every constructor.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from minmaxcon.checks import number, positive, whole
+import minmaxcon as mm
+from minmaxcon.checks import finite_array, number, positive, seed_number, whole
+from minmaxcon.data import Stream, split_indices
 from minmaxcon.errors import InvalidInput
+from minmaxcon.geometry import BallBlock, BoxBlock, PerspectiveGenerator, Simplex, SimplexBlock, interval
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+from tests import cases
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "number": lambda value: number("option", value, "must be a number."),
+    "array": lambda value: finite_array("option", value, "must be a number."),
+    "positive": lambda value: positive("option", value),
+    "several": lambda value: positive("option", value, several=True)[0],
+    "whole": lambda value: whole("option", value),
+    "seed": lambda value: seed_number("option", value),
+}
+EVERY = frozenset(CHECKS)
+NO_SEED = EVERY - {"seed"}
+REAL = NO_SEED - {"whole"}
+
+TABLE: list[tuple[Any, frozenset[str]]] = [
+    # value, the checks that take it
+    (3, EVERY),
+    (np.int8(3), EVERY),
+    (np.uint64(3), EVERY),
+    (3.0, NO_SEED),
+    (1e4, NO_SEED),
+    (np.float16(3), NO_SEED),
+    (np.float32(3), NO_SEED),
+    (np.longdouble(3), NO_SEED),
+    (np.array(3), NO_SEED),
+    (np.array(3.0), NO_SEED),
+    (torch.tensor(3), NO_SEED),
+    (torch.tensor(3.0, requires_grad=True), NO_SEED),
+    (Fraction(3), NO_SEED),
+    (Decimal(3), NO_SEED),
+    (2**53 + 1, EVERY),
+    (2**63 - 1, EVERY),
+    (2**63, EVERY - {"whole"}),
+    (10**30, EVERY - {"whole"}),
+    (2.5, REAL),
+    (np.float32(2.5), REAL),
+    (np.array(2.5), REAL),
+    (Fraction(1, 2), REAL),
+    (1e300, REAL),
+    (0, frozenset({"number", "array", "seed"})),
+    (np.int64(0), frozenset({"number", "array", "seed"})),
+    (0.0, frozenset({"number", "array"})),
+    (-1, frozenset({"number", "array"})),
+    (np.array(-1.5), frozenset({"number", "array"})),
+    (10**400, frozenset({"seed"})),
+    ([3], frozenset({"array", "several"})),
+    (np.array([3.0]), frozenset({"array", "several"})),
+    (torch.tensor([3]), frozenset({"array", "several"})),
+    ([Fraction(3)], frozenset({"array", "several"})),
+    *(
+        (value, frozenset[str]())
+        for value in (
+            *(True, False, np.True_, np.False_, np.array(True), torch.tensor(True), [True], np.array([True])),
+            *("3", b"3", bytearray(b"3"), memoryview(b"3"), np.str_("3"), np.bytes_(b"3"), np.array("3"), ["3"], ""),
+            *(np.nan, np.inf, -np.inf, np.float32("nan"), np.array(np.inf), Decimal("NaN"), Decimal("sNaN")),
+            *(-(10**400), Decimal("1e400"), np.array(10**400), np.longdouble("1e4000"), [10**400]),
+            *(3j, np.complex128(3), np.array(3j), [3j], None, object(), float, np.float64, {}, [None]),
+            *(dt.date(2000, 1, 1), np.datetime64(3, "D"), np.timedelta64(3, "D"), np.array([3], "m8[s]")),
+            *(np.ma.masked, np.array(None), [1, [2]], torch.tensor(3j), torch.tensor(np.nan)),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("value, taken", TABLE, ids=[f"{row}-{value!r:.30}" for row, (value, _) in enumerate(TABLE)])
+@pytest.mark.parametrize("check", CHECKS)
+def test_one_rule_says_what_a_number_is(check: str, value: Any, taken: frozenset[str]) -> None:
+    if check in taken:
+        found = CHECKS[check](value)
+        # An exact comparison: a whole number does not pass through a float, which ends at 2**53.
+        given = value.item() if hasattr(value, "item") else value[0] if isinstance(value, list) else value
+        if check in ("whole", "seed"):
+            assert type(found) is int
+            assert found == given
+        else:
+            assert np.asarray(found).item() == float(given)
+        assert check != "number" or type(found) is float
+        return
+    with pytest.raises(InvalidInput) as caught:
+        CHECKS[check](value)
+    message = str(caught.value)
+    assert message.startswith("option=")
+    assert "\n" not in message
+    assert caught.value.argument == "option"
+    assert caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, True, "3", None, [1.0], 10**400])
@@ -35,15 +136,30 @@ def test_one_bound_or_several_come_back_as_a_new_vector() -> None:
     assert positive("bound", (1, 2.5), several=True).tolist() == [1.0, 2.5]
 
 
-@pytest.mark.parametrize("value", [True, False, 1.0, 2.5, "2", None, -1, np.float64(3), np.True_, [3]])
-def test_a_whole_number_is_no_boolean_and_no_float(value: object) -> None:
+@pytest.mark.parametrize("value", [True, False, 1.0, 2.5, "2", None, -1, np.float64(3), np.True_, [3], np.array(3)])
+def test_a_seed_is_no_boolean_and_no_float(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"^seed=.*must be a whole number of at least 0\.$"):
-        whole("seed", value, 0)
+        seed_number("seed", value)
+
+
+@pytest.mark.parametrize("value", [True, False, 2.5, "2", None, -1, np.float64(3.5), np.True_, [3]])
+def test_a_whole_number_is_no_boolean_and_no_fraction(value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^look=.*must be a whole number of at least 0\.$"):
+        whole("look", value, 0)
 
 
 def test_a_whole_number_comes_back_as_an_int() -> None:
-    assert type(whole("seed", np.int32(4))) is int
-    assert whole("seed", 0, least=0) == 0
+    assert type(whole("look", np.int32(4))) is int
+    assert type(whole("look", 200.0)) is int
+    assert whole("look", 0, least=0) == 0
+
+
+def test_a_whole_number_has_a_largest_one() -> None:
+    with pytest.raises(InvalidInput, match=r"at least 1 and at most 9223372036854775807\.$"):
+        whole("look", 10**30)
+    with pytest.raises(InvalidInput, match=r"^look=11: must be a whole number of at least 1 and at most 10\.$"):
+        whole("look", 11, most=10)
+    assert whole("look", 10, most=10) == 10
 
 
 @pytest.mark.parametrize("value, passes", [(0.0, False), (1e-9, True), (1.0, True), (1.0 + 1e-9, False)])
@@ -56,3 +172,167 @@ def test_limits_are_open_or_closed_as_their_names_say(value: float, passes: bool
 
     assert accepted(above=0.0, most=1.0) is passes
     assert accepted(least=0.0, below=1.0) is (value < 1.0)
+
+
+QUICK = mm.SFLS(mm.SMD(steps=10, batch_size=5), levels=1)
+
+
+def fit(**settings: Any) -> Any:
+    """A model of hardly any rows, without constraint, which is quick."""
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    label, group = np.arange(40) % 2, np.arange(40) // 2 % 2
+    return FairAUCClassifier(**{"max_gap": 1.0, "random_state": 0, **settings}).fit(
+        rows, label, sensitive_features=group
+    )
+
+
+def solve(**settings: Any) -> Any:
+    return mm.solve(cases.problem("fair_auc_inter"), QUICK, **settings)
+
+
+FINITE: list[tuple[Callable[..., Any], str]] = [
+    (lambda radius: mm.Ball(2, radius), "radius"),
+    (lambda lower: mm.Box(lower, 10.0), "lower"),
+    (lambda upper: mm.Box(0.0, upper), "upper"),
+    (interval, "radius"),
+    (lambda curvature: interval(1.0, curvature), "curvature"),
+    (lambda curvature: BoxBlock([0.0], [1.0], curvature), "curvature"),
+    (lambda radius: BallBlock(2, radius), "radius"),
+    (lambda curvature: BallBlock(2, 1.0, curvature), "curvature"),
+    (lambda temperature: SimplexBlock(2, temperature), "temperature"),
+    (lambda entropy_weight: PerspectiveGenerator([None], entropy_weight), "entropy_weight"),
+    (mm.SMD, "entropy_weight"),
+    (mm.SFLS, "theta"),
+    (mm.SFLS, "oracle_error"),
+    (mm.SFLS, "slack"),
+    (mm.SFLS, "growth"),
+    (mm.SFLS, "least_span"),
+    (mm.IQRC, "weight"),
+    (mm.IQRC, "tolerance"),
+    (mm.MirrorProx, "relative_accuracy"),
+    (mm.MirrorProx, "entropy_weight"),
+    (mm.ExtraGradient, "entropy_weight"),
+    (mm.VarianceReduced, "relative_accuracy"),
+    (mm.VarianceReduced, "entropy_weight"),
+    (mm.ConEx, "smoothness"),
+    (mm.ConEx, "primal_step"),
+    (mm.ConEx, "cap"),
+    (mm.ConEx, "dual_scale"),
+    (mm.Adaptive, "distance"),
+    (mm.Adaptive, "dual_scale"),
+    (mm.Adaptive, "floor"),
+    (mm.InverseSqrt, "scale"),
+    (mm.InverseSqrt, "dual_scale"),
+    (mm.Theory, "constant"),
+    (mm.Theory, "safety"),
+    (solve, "time_limit"),
+    (fit, "radius"),
+    (fit, "score_bound"),
+    (fit, "time_limit"),
+]
+"""Settings for which 3 is a good number."""
+
+WHOLE: list[tuple[Callable[..., Any], str]] = [
+    (lambda dimension: mm.Ball(dimension, 1.0), "dimension"),
+    (Simplex, "dimension"),
+    (lambda dimension: BallBlock(dimension, 1.0), "dimension"),
+    (SimplexBlock, "dimension"),
+    (mm.SMD, "steps"),
+    (mm.SMD, "batch_size"),
+    (mm.SMD, "block"),
+    (mm.SFLS, "levels"),
+    (mm.SFLS, "searches"),
+    (mm.IQRC, "iterations"),
+    (mm.MirrorProx, "steps"),
+    (mm.ExtraGradient, "steps"),
+    (mm.ExtraGradient, "batch_size"),
+    (mm.VarianceReduced, "epochs"),
+    (mm.VarianceReduced, "inner_steps"),
+    (lambda steps: mm.ConEx(steps, checkpoints=2), "steps"),
+    (mm.ConEx, "batch_size"),
+    (mm.ConEx, "checkpoints"),
+    (mm.models.Linear, "features"),
+    (lambda hidden: mm.models.mlp(3, hidden), "hidden"),
+    (lambda shuffle: Stream([{"a": 1.0}], shuffle=shuffle), "shuffle"),
+    (solve, "budget"),
+]
+"""Settings for which 3 is a good number and 2.5 is none."""
+
+SHARES: list[tuple[Callable[..., Any], str]] = [
+    (mm.SMD, "mixing"),
+    (mm.SFLS, "tolerance"),
+    (mm.SFLS, "delta"),
+    (mm.MirrorProx, "mixing"),
+    (mm.ExtraGradient, "mixing"),
+    (mm.VarianceReduced, "mixing"),
+    (mm.ConEx, "tail"),
+    (mm.ConEx, "tolerance"),
+    (fit, "max_gap"),
+    (lambda kappa: fit(kappa=kappa, solver=QUICK), "kappa"),
+    (fit, "validation_fraction"),
+]
+"""Settings for which 1/2 is a good number."""
+
+SEEDS: list[tuple[Callable[..., Any], str]] = [
+    (solve, "seed"),
+    (lambda seed: split_indices(10, (0.5, 0.5), seed), "seed"),
+]
+
+NO_NUMBERS = [np.True_, np.array(True), torch.tensor(True), np.array("3"), "3", b"3", 3j, np.nan]
+
+
+def named(builds: list[tuple[Callable[..., Any], str]]) -> list[Any]:
+    return [
+        pytest.param(build, name, id=f"{getattr(build, '__name__', 'x').strip('<>')}-{name}") for build, name in builds
+    ]
+
+
+@pytest.mark.parametrize("build, name", named([*FINITE, *WHOLE, *SHARES, *SEEDS, (fit, "max_rows_per_cell")]))
+def test_what_is_no_number_is_none_for_every_constructor(build: Callable[..., Any], name: str) -> None:
+    for value in (*NO_NUMBERS, *([] if name == "seed" else [10**400])):
+        with pytest.raises(InvalidInput) as caught:
+            build(**{name: value})
+        message = str(caught.value)
+        assert caught.value.argument == name, value
+        assert message.startswith(f"{name}="), value
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize("build, name", named([*FINITE, *WHOLE]))
+def test_every_kind_of_number_is_one_for_every_constructor(build: Callable[..., Any], name: str) -> None:
+    for value in (3, np.int64(3), np.float32(3), np.array(3), np.array(3.0)):
+        build(**{name: value})
+
+
+@pytest.mark.parametrize("build, name", named(SHARES))
+def test_every_kind_of_share_is_one_for_every_constructor(build: Callable[..., Any], name: str) -> None:
+    for value in (0.5, np.float32(0.5), np.array(0.5)):
+        build(**{name: value})
+
+
+@pytest.mark.parametrize("build, name", named([*WHOLE, *SEEDS, (fit, "max_rows_per_cell")]))
+def test_a_count_has_no_fraction(build: Callable[..., Any], name: str) -> None:
+    for value in (2.5, np.float32(2.5), np.array(2.5)):
+        with pytest.raises(InvalidInput, match=rf"^{name}=.*must be a whole number of at least [012]"):
+            build(**{name: value})
+
+
+@pytest.mark.parametrize("build, name", named(SEEDS))
+def test_a_seed_is_an_integer(build: Callable[..., Any], name: str) -> None:
+    build(**{name: np.int64(3)})
+    with pytest.raises(InvalidInput, match=rf"^{name}=3.0: must be a whole number of at least 0\.$"):
+        build(**{name: 3.0})
+
+
+@pytest.mark.parametrize("dimension", [10**10, 2**62, 10**30, 1e300, 10**400])
+@pytest.mark.parametrize("build", [lambda p: mm.Ball(p, 1.0), Simplex, SimplexBlock, lambda p: BallBlock(p, 1.0)])
+def test_a_dimension_that_no_memory_holds_is_refused(build: Callable[[Any], Any], dimension: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^dimension=.*at most 1000000000\.$"):
+        build(dimension)
+
+
+@pytest.mark.parametrize("metric", [None, 1, 2.5, b"group", np.array("group"), np.True_, [], object()])
+def test_a_metric_that_is_none_is_named_with_those_that_are(metric: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^metric=.*group, inter_group, intra_group, .*four subsets") as caught:
+        fit(metric=metric)
+    assert caught.value.__cause__ is None

@@ -60,7 +60,20 @@ def shrink(folder: Path, to: Path) -> None:
             small.quantize(64).save(to / path.name, optimize=True)
 
 
+def usage(words: list[str]) -> str | None:
+    """Return what is wrong with the words of the command, or None."""
+    if not 1 <= len(words) <= 2:
+        return f"one folder or two are needed, not {len(words)}"
+    folder = Path(words[0])
+    if not (folder / "hypervolume.csv").is_file() or not any((folder / "runs").glob("*.json")):
+        return f"{folder} is no folder that minmaxcon reproduce --out DIR has written"
+    return None if all(Path(word).is_dir() for word in words) else f"there is no folder {words[1]}: make it first"
+
+
 if __name__ == "__main__":
+    if wrong := usage(sys.argv[1:]):
+        print(f"{wrong}; run python docs/figures/fronts.py DIR [FIGURES]", file=sys.stderr)
+        sys.exit(2)
     print(band(Path(sys.argv[1])))
     print(ahead(Path(sys.argv[1])))
     if len(sys.argv) > 2:

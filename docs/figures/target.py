@@ -86,6 +86,10 @@ def online() -> None:
 SECTIONS = {part.__name__: part for part in (seeds, online)}
 
 if __name__ == "__main__":
+    if unknown := [word for word in sys.argv[1:] if word not in SECTIONS]:
+        known = "|".join(SECTIONS)
+        print(f"there is no section {unknown[0]!r}; run python docs/figures/target.py [{known}] ...", file=sys.stderr)
+        sys.exit(2)
     for section in sys.argv[1:] or SECTIONS:
         print(f"# {section}", flush=True)
         SECTIONS[section]()

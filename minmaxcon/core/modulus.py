@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
-from minmaxcon.checks import whole
+from minmaxcon.checks import seed_number, whole
 from minmaxcon.core.curvature import CurvatureSearch, Pairs
 from minmaxcon.core.problem import MinMaxProblem, numbers
 from minmaxcon.core.source import Position, Source
@@ -160,9 +160,8 @@ def estimate_modulus(
     >>> found.value, found.refuted
     (0.0, ())
     """
-    for name, count, least in (("pairs", pairs, 1), ("rounds", rounds, 0), ("seed", seed, 0), ("rows", rows, 1)):
-        whole(name, count, least)
-    rng = np.random.default_rng(seed)
+    pairs, rounds, rows = whole("pairs", pairs), whole("rounds", rounds, 0), whole("rows", rows)
+    rng = np.random.default_rng(seed_number("seed", seed))
     data = _finite(problem, rng, rows)
     search = CurvatureSearch(problem.family, problem.primal, data, rng, None if together else problem.runs or 1)
     x, y = search.chords(None if around is None else _points(problem.primal, around), pairs, _NEAR)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minmaxcon.checks import whole
+from minmaxcon.checks import seed_number
 from minmaxcon.errors import InvalidInput
 
 __all__ = ["Standardizer", "split_indices", "stratified_split_indices"]
@@ -25,7 +25,7 @@ def _cumulative(fractions: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng(whole("seed", seed, least=0))
+    return np.random.default_rng(seed_number("seed", seed))
 
 
 def split_indices(n: int, fractions: Sequence[float], seed: int) -> tuple[Indices, ...]:

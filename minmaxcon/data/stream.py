@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from minmaxcon.arrays import engine as engine_named
+from minmaxcon.checks import whole
 from minmaxcon.core.source import Batch, Position, Source
 from minmaxcon.data.finite import Finite
 from minmaxcon.errors import DataError, InvalidInput
@@ -108,7 +109,7 @@ class Stream(Source):
                 "give a function that returns a fresh iterator, or a re-iterable; a resumed solve reads again.",
             )
         self.points = points
-        self.prepare, self.shuffle = prepare, _block_size(shuffle)
+        self.prepare, self.shuffle = prepare, whole("shuffle", shuffle)
         self.engine, self.dtype = engine, dtype
         self.like = engine_named(engine).create(np.zeros(0), dtype)
         self._first: bytes | None = None
@@ -245,15 +246,6 @@ class Stream(Source):
 
     def __repr__(self) -> str:
         return f"Stream(engine={self.engine!r}, dtype={self.dtype!r})"
-
-
-def _block_size(shuffle: Any) -> int:
-    try:
-        if not isinstance(shuffle, bool | str) and int(shuffle) == shuffle and shuffle >= 1:
-            return int(shuffle)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InvalidInput("shuffle", shuffle, "must be a whole number of at least 1 (1 keeps the order).")
 
 
 def _form(number: int, point: Any) -> dict[str, tuple[int, ...]]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace
-from minmaxcon.checks import number
+from minmaxcon.checks import finite_array, number
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry.base import EuclideanGenerator
-from minmaxcon.geometry.checks import finite_array, whole_number
+from minmaxcon.geometry.checks import dimension_of
 
 __all__ = ["Ball"]
 
@@ -38,7 +38,7 @@ class Ball(EuclideanGenerator):
     """
 
     def __init__(self, dimension: int, radius: float, center: Any = None) -> None:
-        self.dimension = whole_number("dimension", dimension)
+        self.dimension = dimension_of(dimension)
         self.radius = number("radius", radius, "must be positive and finite: the set has to be compact.", above=0.0)
         remedy = f"must hold {self.dimension} finite numbers."
         middle = np.zeros(self.dimension) if center is None else finite_array("center", center, remedy)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace
+from minmaxcon.checks import finite_array
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry.base import EuclideanGenerator
-from minmaxcon.geometry.checks import finite_array
 
 __all__ = ["Box"]
 

@@ -77,6 +77,9 @@ def entropy_weight_bound(blocks: Sequence[InnerBlock | None]) -> float:
 
 
 def _entropy_weight(rule: EntropyWeight, blocks: Sequence[InnerBlock | None]) -> float:
+    remedy = 'use a positive number, "free", "theorem" or "paper".'
+    if not isinstance(rule, str):
+        return number("entropy_weight", rule, remedy, above=0.0)
     if rule == "free":
         return 2.0
     if rule == "theorem":
@@ -84,10 +87,7 @@ def _entropy_weight(rule: EntropyWeight, blocks: Sequence[InnerBlock | None]) ->
     if rule == "paper":
         single = max((block.reach for block in blocks if block is not None), default=0.0)
         return 2.0 * (1.0 + math.sqrt(2.0) * single) ** 2
-    remedy = 'use a positive number, "free", "theorem" or "paper".'
-    if isinstance(rule, (bool, str)):
-        raise InvalidInput("entropy_weight", rule, remedy)
-    return number("entropy_weight", rule, remedy, above=0.0)
+    raise InvalidInput("entropy_weight", rule, remedy)
 
 
 class PerspectiveGenerator:

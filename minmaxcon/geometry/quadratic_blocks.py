@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace
-from minmaxcon.checks import number
+from minmaxcon.checks import finite_array, number
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry.ball import Ball
 from minmaxcon.geometry.box import Box
-from minmaxcon.geometry.checks import finite_array
 from minmaxcon.geometry.inner import InnerBlock
 
 __all__ = ["BallBlock", "BoxBlock", "interval"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace, to_numpy
 from minmaxcon.geometry.base import DistanceGenerator
-from minmaxcon.geometry.checks import whole_number
+from minmaxcon.geometry.checks import dimension_of
 
 __all__ = ["Simplex", "log_softmax", "safe_log", "softmax"]
 
@@ -51,11 +51,11 @@ class Simplex(DistanceGenerator):
     Raises
     ------
     InvalidInput
-        If the dimension is not a whole number of at least 1.
+        If the dimension is not a whole number of at least 1, or too large for memory.
     """
 
     def __init__(self, dimension: int) -> None:
-        self.dimension = whole_number("dimension", dimension)
+        self.dimension = dimension_of(dimension)
         self._center = Constant(np.full(self.dimension, 1.0 / self.dimension))
 
     @property

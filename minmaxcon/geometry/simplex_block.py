@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant
-from minmaxcon.checks import number
+from minmaxcon.checks import finite_array, number
 from minmaxcon.errors import InvalidInput
-from minmaxcon.geometry.checks import finite_array
 from minmaxcon.geometry.inner import InnerBlock
 from minmaxcon.geometry.simplex import Simplex, safe_log, softmax
 

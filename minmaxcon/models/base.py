@@ -9,19 +9,14 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
-from minmaxcon.errors import InvalidInput
+from minmaxcon.checks import whole
 
 __all__ = ["Model", "size"]
 
 
 def size(argument: str, value: Any) -> int:
     """Return a number of features or units as an int, or raise :class:`InvalidInput` in the argument's name."""
-    try:
-        if not isinstance(value, bool | str) and int(value) == value and value >= 1:
-            return int(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InvalidInput(argument, value, "must be a whole number of at least 1.")
+    return whole(argument, value)
 
 
 class Model(ABC):

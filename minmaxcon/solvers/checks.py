@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from minmaxcon.checks import number, whole
+from minmaxcon.checks import number, seed_number, whole
 from minmaxcon.errors import InvalidInput
-from minmaxcon.geometry.checks import whole_number
 
 __all__ = ["check_draw", "number", "seed_number", "whole_number"]
 
@@ -14,9 +14,9 @@ _LARGEST_DRAW = 10**8
 """Samples that may be drawn at once: their indices alone are 800 MB."""
 
 
-def seed_number(argument: str, value: Any) -> int:
-    """Return ``value`` as an int of at least 0, or raise :class:`InvalidInput`; a float is no seed."""
-    return whole(argument, value, least=0)
+def whole_number(argument: str, value: Any) -> int:
+    """Return ``value`` as an int of at least 1, or raise :class:`InvalidInput`; :func:`check_draw` bounds batches."""
+    return whole(argument, value, most=math.inf) if argument == "batch_size" else whole(argument, value)
 
 
 def check_draw(batch_size: int, samples: int, steps: int) -> None:

@@ -15,26 +15,19 @@ from typing import Any, Self
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace
+from minmaxcon.checks import finite_array, number
 from minmaxcon.core import LevelProblem
 from minmaxcon.errors import InvalidInput, UnknownName
 from minmaxcon.geometry import PerspectiveGenerator
-from minmaxcon.solvers.checks import number
 
 __all__ = ["Adaptive", "InverseSqrt", "StepRule", "Theory", "step_rule"]
 
 
 def _positive(name: str, value: Any) -> Any:
-    try:
-        numbers = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.zeros(0)
-    if (
-        isinstance(value, (str, bool))
-        or numbers.ndim > 1
-        or numbers.size == 0
-        or not (np.isfinite(numbers).all() and (numbers > 0).all())
-    ):
-        raise InvalidInput(name, value, "must be positive and finite: a number, or a vector with one per run.")
+    remedy = "must be positive and finite: a number, or a vector with one per run."
+    numbers = finite_array(name, value, remedy)
+    if numbers.ndim > 1 or numbers.size == 0 or not (numbers > 0).all():
+        raise InvalidInput(name, value, remedy)
     return float(numbers) if numbers.ndim == 0 else numbers
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import to_numpy
+from minmaxcon.checks import number, seed_number
 from minmaxcon.core import MinMaxProblem, Oracle, RefreshedProblem, Solver, Source, StochasticMinMaxConstraint
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator, InnerBlock, PerspectiveGenerator
@@ -145,9 +146,7 @@ def _next(part: Part, check: Check, seed: int, ended: dict[str, Finding], broken
 
 def whole(seed: Any) -> int:
     """Return a seed, or refuse what is none."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InvalidInput("seed", seed, "must be a whole number of at least 0.")
-    return int(seed)
+    return seed_number("seed", seed)
 
 
 def _instance(argument: str, value: Any, kinds: Any, need: str) -> None:
@@ -214,10 +213,7 @@ def problem_parts(problem: Any) -> list[Part]:
 
 
 def _share(tolerance: Any) -> float:
-    ok = isinstance(tolerance, (int, float, np.number)) and not isinstance(tolerance, bool)
-    if not ok or not 0.0 < float(tolerance) < np.inf:
-        raise InvalidInput("tolerance", tolerance, "must be a positive number, a share such as 0.1.")
-    return float(tolerance)
+    return number("tolerance", tolerance, "must be a positive number, a share such as 0.1.", above=0.0)
 
 
 def _single(problem: MinMaxProblem) -> MinMaxProblem:

@@ -20,7 +20,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
-from minmaxcon.checks import number, positive, whole
+from minmaxcon.checks import number, positive, seed_number, whole
 
 from .market import simulate
 
@@ -143,7 +143,9 @@ class CVaRPortfolio(mm.ProblemPlugin):
         levels = positive("bound", bound, several=True)
         smoothing = number("smoothing", smoothing, "must be finite and at least 0.", least=0.0)
         beta = number("beta", beta, "must lie in [0.5, 1).", least=0.5, below=1.0)
-        train, test = simulate(whole("assets", assets, 4), whole("scenarios", scenarios, 100), whole("seed", seed, 0))
+        train, test = simulate(
+            whole("assets", assets, 4), whole("scenarios", scenarios, 100), seed_number("seed", seed)
+        )
         # The value-at-risk of any mixture lies in [-T, T]: it is at most the conditional one, convex in w and so at
         # most that of some asset; and, since beta >= 1/2, at least minus the same of the gain.
         unit = float(max(tail_mean(-train, beta).max(), tail_mean(train, beta).max()))

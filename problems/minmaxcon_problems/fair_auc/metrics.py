@@ -168,7 +168,7 @@ def resolve_metric(metric: str | FairnessMetric | Sequence[Any]) -> FairnessMetr
     UnknownName
         No metric has that name; the nearest is suggested.
     InvalidInput
-        Not four subsets, or one of them cannot be understood.
+        Neither a name nor four subsets, or one of them cannot be understood.
     """
     if isinstance(metric, FairnessMetric):
         return metric
@@ -176,9 +176,13 @@ def resolve_metric(metric: str | FairnessMetric | Sequence[Any]) -> FairnessMetr
         if metric not in METRICS:
             raise UnknownName("metric", metric, METRICS)
         return METRICS[metric]
-    given = list(metric)
+    try:
+        given = list(metric)
+    except TypeError:
+        given = []
     if len(given) != 4:
-        raise InvalidInput("metric", metric, "give a name, or the four subsets G1, G1', G2, G2'.")
+        remedy = f"give one of the names {', '.join(METRICS)}, or the four subsets G1, G1', G2, G2'."
+        raise InvalidInput("metric", metric, remedy)
     first, first_other, second, second_other = (subset_from(value) for value in given)
     return FairnessMetric("custom", (first, first_other, second, second_other), "Four subsets of the caller's own.")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array
-from minmaxcon.checks import number, positive, whole
+from minmaxcon.checks import number, positive, seed_number
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
 from minmaxcon.models import Risk, SquaredLoss
 
@@ -96,7 +96,7 @@ class FairRegression(mm.ProblemPlugin):
         positive("bound", bound, several=True)
         remedy = "must be above 0 and at most 1, the share of rows whose group is known."
         share = number("known", known, remedy, above=0.0, most=1.0)
-        train, test = _parts(whole("seed", seed, 0), share)
+        train, test = _parts(seed_number("seed", seed), share)
         weights = population_weights(np.column_stack([train["female"], ~train["female"]]) & train["known"][:, None])
         contrast = weights[:, 0] - weights[:, 1]
         arrays = {name: train[name] for name in ("features", "target")}

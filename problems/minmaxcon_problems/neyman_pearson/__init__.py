@@ -9,7 +9,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array
-from minmaxcon.checks import positive, whole
+from minmaxcon.checks import positive, seed_number
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import LogisticLoss
 
@@ -125,7 +125,7 @@ class NeymanPearson(mm.ProblemPlugin):
             If an option is out of range.
         """
         positive("bound", bound, several=True)
-        train, test = _parts(data, whole("seed", seed, 0))
+        train, test = _parts(data, seed_number("seed", seed))
         count, width = train["membership"].shape[1], train["features"].shape[1]
         if target_class not in range(count):
             raise mm.InvalidInput("target_class", target_class, f"must be one of the classes 0 to {count - 1}.")

@@ -21,7 +21,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
-from minmaxcon.checks import positive, whole
+from minmaxcon.checks import positive, seed_number, whole
 
 from .table import FOODS, NUTRIENTS, TABLE
 
@@ -140,8 +140,7 @@ class RobustDiet(mm.ProblemPlugin):
         """
         largest = float(positive("need", need, several=True).max())
         size, most, variation = positive("size", size), positive("most", most), positive("variation", variation)
-        whole("samples", samples, 2)
-        whole("seed", seed, 0)
+        samples, seed = whole("samples", samples, 2), seed_number("seed", seed)
         if isinstance(nutrients, str) or not nutrients:
             raise mm.InvalidInput("nutrients", nutrients, "give a list of names, at least one.")
         for name in nutrients:

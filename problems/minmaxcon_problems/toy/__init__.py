@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import positive, whole
+from minmaxcon.checks import positive, seed_number, whole
 
 __all__ = ["AbsoluteMean", "HalfSquare", "Toy", "level_function", "optimum", "plugin"]
 
@@ -129,7 +129,7 @@ class Toy(mm.ProblemPlugin):
         """
         positive("bound", bound, several=True)
         center, noise = positive("center", center), positive("noise", noise)
-        drawn = np.random.default_rng(whole("seed", seed, 0)).normal(size=(2, whole("samples", samples, 2)))
+        drawn = np.random.default_rng(seed_number("seed", seed)).normal(size=(2, whole("samples", samples, 2)))
         target, shift = noise * (drawn - drawn.mean(1, keepdims=True)) / drawn.std(1, keepdims=True)
         return mm.MinMaxProblem(
             HalfSquare(),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import positive, whole
+from minmaxcon.checks import positive, seed_number
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
 from minmaxcon.models import GroupRisk, Risk, SquaredLoss
 
@@ -57,7 +57,7 @@ class WorstGroup(mm.ProblemPlugin):
             If the package wooldridge, which brings the data, is not installed.
         """
         positive("bound", bound, several=True)
-        train, test = _parts(whole("seed", seed, 0))
+        train, test = _parts(seed_number("seed", seed))
         model, loss = mm.Linear(train["features"].shape[1]), SquaredLoss()
         arrays = {**train, "group_weights": population_weights(train["groups"])}
         del arrays["groups"]

@@ -112,7 +112,7 @@ class GradientBaseline(Baseline):
         for argument in ("c1", "c2"):
             positive(argument, getattr(self, argument))
         for argument, least in (("batch_size", 2), ("steps", 1), ("moments", 1)):
-            whole(argument, getattr(self, argument), least)
+            object.__setattr__(self, argument, whole(argument, getattr(self, argument), least))
         if self.moments > self.steps:
             raise mm.InvalidInput("moments", self.moments, f"must be at most the number of steps, {self.steps}.")
         given: Any = self.rates

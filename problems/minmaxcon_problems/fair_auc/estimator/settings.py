@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import number, positive, whole
 from minmaxcon_problems.fair_auc.build import checked_kappa
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 from minmaxcon_problems.fair_auc.subsets import Subset
@@ -84,11 +85,11 @@ def checked_settings(estimator: Any, seed: int) -> Settings:
     if kappa is None and max_gap is None:
         raise mm.InvalidInput("max_gap", None, "give a target such as 0.02, or kappa; max_gap=1 is no constraint.")
     if kappa is None:
-        max_gap = number("max_gap", max_gap, 0.0, 1.0)
+        max_gap = number("max_gap", max_gap, "must be a number between 0 and 1.", least=0.0, most=1.0)
         if estimator.solver is not None:
             raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
     else:
-        kappa = number("kappa", kappa, -1.0, np.inf)
+        kappa = number("kappa", kappa, "must be a number of at least -1.", least=-1.0)
         checked_kappa(kappa, C1, C2)
         if estimator.objective != "auc":
             raise mm.InvalidInput(
@@ -99,16 +100,17 @@ def checked_settings(estimator: Any, seed: int) -> Settings:
     for argument, choices in _CHOICES.items():
         if getattr(estimator, argument) not in choices:
             raise mm.UnknownName(argument, str(getattr(estimator, argument)), choices)
-    for argument in ("radius", "score_bound"):
-        positive(argument, getattr(estimator, argument))
-    if estimator.time_limit is not None:
-        positive("time_limit", estimator.time_limit)
+    radius, limit = positive("radius", estimator.radius), estimator.time_limit
+    positive("score_bound", estimator.score_bound)
+    limit = None if limit is None else positive("time_limit", limit)
     share = estimator.validation_fraction
-    if share is not None and not 0.0 < number("validation_fraction", share, 0.0, 1.0) < 1.0:
-        raise mm.InvalidInput("validation_fraction", share, "must lie strictly between 0 and 1, or be None.")
+    if share is not None:
+        remedy = "must lie strictly between 0 and 1, or be None."
+        number("validation_fraction", share, remedy, above=0.0, below=1.0)
     kept = estimator.max_rows_per_cell
-    if isinstance(kept, bool) or not isinstance(kept, int | np.integer) or kept < 2:
+    if not isinstance(kept, int | np.integer):  # it is used as it stands, and sizes arrays
         raise mm.InvalidInput("max_rows_per_cell", kept, "must be a whole number of at least 2.")
+    whole("max_rows_per_cell", kept, 2)
     return Settings(
         metric=resolve_metric(estimator.metric),
         max_gap=max_gap if kappa is None else None,
@@ -116,9 +118,9 @@ def checked_settings(estimator: Any, seed: int) -> Settings:
         objective=estimator.objective,
         method=estimator.method,
         demand=estimator.demand,
-        radius=float(estimator.radius),
+        radius=radius,
         solver=estimator.solver,
-        time_limit=estimator.time_limit,
+        time_limit=limit,
         seed=seed,
     )
 
@@ -128,21 +130,3 @@ _CHOICES = {
     "method": ("following", "bounds"),
     "demand": ("value", "upper"),
 }
-
-
-def number(argument: str, value: Any, least: float, most: float) -> float:
-    """Return a real number of a closed range as a float, or refuse it in the argument's name."""
-    try:
-        found = float("nan") if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError):
-        found = float("nan")
-    if not (np.isfinite(found) and least <= found <= most):
-        span = f"between {least:g} and {most:g}" if np.isfinite(most) else f"of at least {least:g}"
-        raise mm.InvalidInput(argument, value, f"must be a number {span}.")
-    return found
-
-
-def positive(argument: str, value: Any) -> None:
-    """Refuse what is no positive, finite number."""
-    if number(argument, value, 0.0, np.inf) == 0.0:
-        raise mm.InvalidInput(argument, value, "must be positive.")

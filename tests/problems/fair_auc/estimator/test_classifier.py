@@ -245,7 +245,7 @@ def test_a_grid_search_passes_the_groups_on(rows: Rows, routing: bool) -> None:
         ({"model": 3}, "model=3: use"),
         ({"validation_fraction": 1.0}, "validation_fraction=1.0: must lie strictly between"),
         ({"radius": 0.0}, "radius=0.0: must be positive"),
-        ({"score_bound": float("inf")}, "score_bound=inf: must be a number"),
+        ({"score_bound": float("inf")}, "score_bound=inf: must be positive and finite"),
         ({"time_limit": 0}, "time_limit=0: must be positive"),
         ({"max_rows_per_cell": 1.5}, "max_rows_per_cell=1.5: must be a whole number"),
         ({"random_state": -1}, "random_state=-1: must be a whole number"),
