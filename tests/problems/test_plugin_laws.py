@@ -83,7 +83,9 @@ def test_several_bounds(name: str) -> None:
 
 
 @every_plugin
-@pytest.mark.parametrize("option, value", [("seed", -1), ("seed", True), ("seed", 1.0), ("engine", "jax"), ("dtype", "int8")])
+@pytest.mark.parametrize(
+    "option, value", [("seed", -1), ("seed", True), ("seed", 1.0), ("engine", "jax"), ("dtype", "int8")]
+)
 def test_common_refusals(name: str, option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):
         plugin(name).load(**{option: value})
