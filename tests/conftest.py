@@ -29,3 +29,10 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data: {folder} is not a folder; set MINMAXCON_DATA to the one that holds a9a.gz")
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names with an address in memory: two workers would collect two different suites."""
+    moving = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if moving:
+        raise pytest.UsageError(f"give ids to the parameters of {moving[0]}: its name changes from run to run.")
