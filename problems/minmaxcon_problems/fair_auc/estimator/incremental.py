@@ -150,15 +150,16 @@ class Incremental:
             They are not two, or not those seen so far.
         """
         try:
-            given = np.unique(np.asarray(classes)).tolist()
-        except TypeError:
+            column = np.asarray(classes)
+            given = np.unique(column).tolist() if column.ndim == 1 else []
+        except (TypeError, ValueError):  # values that have no order, or lists of several lengths
             raise InvalidInput("classes", classes, "must be the two labels, numbers or texts throughout.") from None
         if len(given) != 2 or not set(self.labels.values) <= set(given):
             seen = f" of which those seen are {self.labels.values}" if self.labels.values else ""
-            raise InvalidInput("classes", given, f"must be the two labels{seen}.")
+            raise InvalidInput("classes", classes, f"must be the two labels{seen}.")
         for value in given:
             self.labels.code(value)
-        self._declared = tuple(np.asarray(classes).ravel().tolist())
+        self._declared = tuple(column.tolist())
 
     def _count(self, labels: Any, groups: Any) -> int:
         return sum(self.reservoir.counts[self._cell(label, group)] for label in labels for group in groups)

@@ -333,6 +333,26 @@ def test_what_is_no_plain_row_is_left_to_the_general_way(X: Any) -> None:
     assert one_row(X, 4) is None
 
 
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["no"],
+        [["no", "yes"]],
+        [["no", "yes"], ["no", "yes"]],
+        ["no", None],
+        [1, "no", ["yes"]],
+        [["no"], ["no", "yes"]],
+    ],
+    ids=str,
+)
+def test_classes_that_are_no_two_labels_are_refused_by_name(rows: Rows, classes: Any) -> None:
+    fresh, running = model(), feed(model(), rows.take(slice(0, 20)), 20)
+    for clf in (fresh, running):
+        with pytest.raises(InvalidInput, match=r"classes=.*must be the two labels"):
+            clf.partial_fit(rows.X[:1], rows.y[:1], classes, sensitive_features=rows.group[:1])
+    assert sum(running._stream.reservoir.counts) == 20
+
+
 def test_other_classes_are_refused_in_any_call(rows: Rows) -> None:
     clf = FairAUCClassifier("group", random_state=0)
     clf.partial_fit(rows.X[:1], rows.y[:1], classes=["no", "yes"], sensitive_features=rows.group[:1])
