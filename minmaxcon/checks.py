@@ -1,4 +1,4 @@
-"""Checks of options, each refused in one line that names it: for what a problem's ``load`` is given, yours included.
+"""Checks of options, each refused in one line that names it: minmaxcon's own, and those of your problems.
 
 There is one rule for what a number is, and every check here goes by it: the integers and floats of Python and NumPy,
 arrays of a single number without axes, and what else converts to a float, such as a fraction. Booleans, texts, dates,

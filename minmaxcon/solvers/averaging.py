@@ -15,7 +15,7 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch, MinMaxProblem, Outcome, Solver, Start, Status
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.checkpoint import checkpoint
-from minmaxcon.solvers.checks import check_draw, number, whole_number
+from minmaxcon.solvers.checks import batch_number, check_draw, number, whole_number
 from minmaxcon.solvers.lagrangian import Game
 from minmaxcon.solvers.runs import choose, finite_runs
 from minmaxcon.solvers.saddle import nonfinite_term
@@ -79,7 +79,7 @@ class AveragingSolver(Solver):
         self, steps: int, batch_size: int, checkpoints: int, tail: float, tolerance: float, block: int
     ) -> None:
         self.steps, self.block = whole_number("steps", steps), whole_number("block", block)
-        self.batch_size = whole_number("batch_size", batch_size)
+        self.batch_size = batch_number(batch_size)
         check_draw(self.batch_size, sum(self._sizes), min(self.steps, self.block))
         self.checkpoints = whole_number("checkpoints", checkpoints)
         if self.checkpoints > self.steps:

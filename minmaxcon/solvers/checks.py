@@ -8,15 +8,20 @@ from typing import Any
 from minmaxcon.checks import number, seed_number, whole
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["check_draw", "number", "seed_number", "whole_number"]
+__all__ = ["batch_number", "check_draw", "number", "seed_number", "whole_number"]
 
 _LARGEST_DRAW = 10**8
 """Samples that may be drawn at once: their indices alone are 800 MB."""
 
 
 def whole_number(argument: str, value: Any) -> int:
-    """Return ``value`` as an int of at least 1, or raise :class:`InvalidInput`; :func:`check_draw` bounds batches."""
-    return whole(argument, value, most=math.inf) if argument == "batch_size" else whole(argument, value)
+    """Return ``value`` as an int of at least 1, or raise :class:`InvalidInput`."""
+    return whole(argument, value)
+
+
+def batch_number(value: Any) -> int:
+    """Return the argument ``batch_size`` as an int of at least 1; :func:`check_draw` says how many are too many."""
+    return whole("batch_size", value, most=math.inf)
 
 
 def check_draw(batch_size: int, samples: int, steps: int) -> None:

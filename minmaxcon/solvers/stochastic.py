@@ -16,7 +16,7 @@ from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
-from minmaxcon.solvers.checks import check_draw, whole_number
+from minmaxcon.solvers.checks import batch_number, check_draw, whole_number
 from minmaxcon.solvers.runs import choose, finite_runs, mask_of
 from minmaxcon.solvers.saddle import check_mixing, first_dual, nonfinite_term, pick_dual
 from minmaxcon.solvers.steps import StepRule
@@ -89,7 +89,7 @@ class StochasticOracle(Oracle):
         block: int = 100,
     ) -> None:
         self.steps, self.block = whole_number("steps", steps), whole_number("block", block)
-        self.batch_size = whole_number("batch_size", batch_size)
+        self.batch_size = batch_number(batch_size)
         check_draw(self.batch_size, self._batches_a_step * self.batch_size, min(self.steps, self.block))
         self.mixing = check_mixing(mixing)
         PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve

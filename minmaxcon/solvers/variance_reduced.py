@@ -11,7 +11,7 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch, LevelProblem, Position, Start
 from minmaxcon.geometry import DualPoint
 from minmaxcon.geometry.perspective import EntropyWeight
-from minmaxcon.solvers.checks import check_draw, whole_number
+from minmaxcon.solvers.checks import batch_number, check_draw, whole_number
 from minmaxcon.solvers.exact import ExactOracle, Field, SaddleState, fail
 from minmaxcon.solvers.runs import finite_runs, mask_of
 from minmaxcon.solvers.saddle import DualMirror, nonfinite_term, pick, pick_dual, proximal_parts
@@ -116,7 +116,7 @@ class VarianceReduced(ExactOracle):
         mixing: float = 0.05,
     ) -> None:
         super().__init__(relative_accuracy, entropy_weight, mixing)
-        self.epochs, self.batch_size = whole_number("epochs", epochs), whole_number("batch_size", batch_size)
+        self.epochs, self.batch_size = whole_number("epochs", epochs), batch_number(batch_size)
         check_draw(self.batch_size, self.batch_size, _PIECE)
         self.inner_steps = None if inner_steps is None else whole_number("inner_steps", inner_steps)
 

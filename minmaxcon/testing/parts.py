@@ -37,7 +37,6 @@ __all__ = [
     "run_parts",
     "solver_part",
     "suite_names",
-    "whole",
 ]
 
 del constraint_purity, oracle_purity, purity  # imported for the checks that they add to the suites
@@ -144,11 +143,6 @@ def _next(part: Part, check: Check, seed: int, ended: dict[str, Finding], broken
     return finding
 
 
-def whole(seed: Any) -> int:
-    """Return a seed, or refuse what is none."""
-    return seed_number("seed", seed)
-
-
 def _instance(argument: str, value: Any, kinds: Any, need: str) -> None:
     if not isinstance(value, kinds):
         raise InvalidInput(argument, value, f"must be {need}.")
@@ -232,11 +226,17 @@ def oracle_part(oracle: Any, problem: Any = None, *, tolerance: Any = 0.1, seed:
     single = _single(robust_toy(200, seed=1) if problem is None else problem)
     given = () if problem is None or isinstance(single, RefreshedProblem) else (without_noise(single),)
     quiet = (robust_toy(1), mixed_toy(), *given)
-    return Part("oracle", type(oracle).__name__, OracleTrial(oracle, single, quiet, _share(tolerance), whole(seed)))
+    return Part(
+        "oracle",
+        type(oracle).__name__,
+        OracleTrial(oracle, single, quiet, _share(tolerance), seed_number("seed", seed)),
+    )
 
 
 def solver_part(solver: Any, problem: Any = None, *, tolerance: Any = 0.05, seed: int = 0) -> Part:
     """Return the checks of a solver."""
     _instance("solver", solver, Solver, "a Solver such as SFLS()")
     single = _single(robust_toy(200, seed=1) if problem is None else problem)
-    return Part("solver", type(solver).__name__, SolverTrial(solver, single, _share(tolerance), whole(seed)))
+    return Part(
+        "solver", type(solver).__name__, SolverTrial(solver, single, _share(tolerance), seed_number("seed", seed))
+    )

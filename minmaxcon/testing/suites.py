@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from minmaxcon.checks import seed_number
 from minmaxcon.testing.parts import (
     Part,
     constraint_part,
@@ -13,7 +14,6 @@ from minmaxcon.testing.parts import (
     problem_parts,
     run_parts,
     solver_part,
-    whole,
 )
 from minmaxcon.testing.report import Report
 
@@ -21,7 +21,7 @@ __all__ = ["check_constraint", "check_generator", "check_oracle", "check_problem
 
 
 def _report(title: str, parts: Iterable[Part], seed: Any) -> Report:
-    return Report(title, tuple(run_parts(parts, whole(seed))))
+    return Report(title, tuple(run_parts(parts, seed_number("seed", seed))))
 
 
 def check_generator(generator: Any, *, seed: int = 0) -> Report:

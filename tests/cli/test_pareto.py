@@ -13,6 +13,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon import registry
+from tests.cases import quadratic
 from tests.experiments.fake_study import FakePlugin, FakeStudy
 
 FILES = {"runs", "summary.json", "hypervolume.csv", "best_auc.csv", "achieved.csv", "fronts.csv", "tables.txt"}
@@ -25,7 +26,7 @@ class Bare(mm.ProblemPlugin):
     name = "bare"
 
     def load(self) -> mm.MinMaxProblem:
-        raise NotImplementedError  # abstract in ProblemPlugin; a sweep asks for the study alone
+        return quadratic()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.registry import Panel, Study
+from tests.cases import quadratic
 
 GOALS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3)
 METHODS = ("max_gap", "level_set", "proxy_lagrangian", "correlation", "post_processing", "unconstrained")
@@ -118,7 +119,7 @@ class FakePlugin(mm.ProblemPlugin):
         self._study = study
 
     def load(self) -> mm.MinMaxProblem:
-        raise NotImplementedError  # abstract in ProblemPlugin; a sweep asks for the study alone
+        return quadratic()
 
     def study(self) -> Study:
         return self._study

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+
 
 class Rows(NamedTuple):
     X: Any
@@ -41,3 +43,14 @@ def gap_by_pairs(metric: str, scores: Any, rows: Rows) -> float:
         return abs(every_pair(scores[b], scores[~b]) - 0.5)
     first, second = {"inter_group": (~b, b), "intra_group": (b, ~b)}[metric]
     return abs(every_pair(scores[yes & b], scores[~yes & first]) - every_pair(scores[yes & ~b], scores[~yes & second]))
+
+
+def model(**settings: Any) -> FairAUCClassifier:
+    return FairAUCClassifier(**{"metric": "group", "max_gap": 0.03, "random_state": 0, **settings})
+
+
+def feed(estimator: FairAUCClassifier, rows: Rows, size: int) -> FairAUCClassifier:
+    for begin in range(0, len(rows.y), size):
+        part = rows.take(slice(begin, begin + size))
+        estimator.partial_fit(part.X, part.y, sensitive_features=part.group)
+    return estimator
