@@ -59,25 +59,18 @@ from minmaxcon.geometry import (
     product,
 )
 from minmaxcon.models import MLP, Linear, Model, TorchModule, mlp
+from minmaxcon.oracles import SMD, Adaptive, ExtraGradient, InverseSqrt, MirrorProx, StepRule, Theory, VarianceReduced
 from minmaxcon.registry import Panel, ProblemPlugin, Study, load_problem, plugin, plugin_names
 from minmaxcon.solvers import (
     IQRC,
     SFLS,
-    SMD,
-    Adaptive,
     ConEx,
-    ExtraGradient,
-    InverseSqrt,
     KKTResidual,
-    MirrorProx,
     PrimalDual,
     Progress,
     Stationarity,
-    StepRule,
     SuccessiveApproximation,
     SwitchingSubgradient,
-    Theory,
-    VarianceReduced,
     iterate,
     kkt_residual,
     progress_bar,

@@ -15,7 +15,13 @@ import numpy as np
 from minmaxcon.arrays import to_numpy
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["finite_array", "number", "positive", "seed_number", "whole"]
+__all__ = ["batch_number", "check_draw", "dimension_of", "finite_array", "number", "positive", "seed_number", "whole"]
+
+_LARGEST_DIMENSION = 10**9
+"""Coordinates of a point: its float64 array alone is 8 GB."""
+
+_LARGEST_DRAW = 10**8
+"""Samples that may be drawn at once: their indices alone are 800 MB."""
 
 _REFUSED = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
 """What conversions raise of values that are no numbers; torch has a RuntimeError of its own."""
@@ -223,3 +229,21 @@ def seed_number(name: str, value: Any) -> int:
     if found >= 0:
         return found
     raise InvalidInput(name, value, "must be a whole number of at least 0.")
+
+
+def dimension_of(value: Any) -> int:
+    """Return the argument ``dimension`` as an int, or raise :class:`InvalidInput`: at least 1, and fit for memory."""
+    return whole("dimension", value, most=_LARGEST_DIMENSION)
+
+
+def batch_number(value: Any) -> int:
+    """Return the argument ``batch_size`` as an int of at least 1; :func:`check_draw` says how many are too many."""
+    return whole("batch_size", value, most=math.inf)
+
+
+def check_draw(batch_size: int, samples: int, steps: int) -> None:
+    """Refuse a batch size whose draws do not fit into memory: ``samples`` a step in all, ``steps`` drawn at once."""
+    largest = _LARGEST_DRAW // steps
+    if samples > largest:
+        remedy = f"at most {largest:,} samples a step fit into memory where {steps} steps are drawn at once; take fewer"
+        raise InvalidInput("batch_size", batch_size, f"{remedy}, such as 100.")

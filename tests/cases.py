@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon_problems.fair_auc import Dataset, build_problem, resolve_metric
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from tests.plain_oracle import SwitchingSubgradient
 from tests.problem_library import CVaR, HalfSquare, Linear, MeanGap, Robust, RobustRegression, WorstGroup
 

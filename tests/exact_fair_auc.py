@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc.build import pair_masks
+from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
 Array = Any
 

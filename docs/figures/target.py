@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from minmaxcon.data import LabelledData
 from minmaxcon.metrics import auc_gap_with_interval
 from minmaxcon_problems.fair_auc import FairAUCClassifier, load_dataset, resolve_metric
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 METRICS = ("group", "inter_group", "intra_group")
 SPLITS = {"a9a": 1, "bank": 5, "compas": 5}  # a9a has a split of its own

@@ -44,8 +44,8 @@ def steps(
     quiet
         Show no progress.
     """
-    from minmaxcon.experiments.bench import bench_steps
-    from minmaxcon.experiments.results import to_json
+    from minmaxcon.results.records import to_json
+    from minmaxcon_problems.fair_auc.study.bench import bench_steps
 
     result = bench_steps(seconds=seconds, runs=_counts(runs), peers=peers, seed=seed, progress=not quiet)
     sys.stdout.write(to_json(result.as_dict()) if json else result.table())

@@ -16,7 +16,7 @@ from minmaxcon.cli.output import Output, table, wrapped
 from minmaxcon.solvers import named_solver, solver_names
 
 if TYPE_CHECKING:
-    from minmaxcon.experiments.comparison import Comparison
+    from minmaxcon.results.comparison import Comparison
 
 __all__ = ["compare"]
 
@@ -75,9 +75,9 @@ def compare(
     options
         Options of the problem.
     """
-    from minmaxcon.experiments.compare_tables import as_data, comparison_text
-    from minmaxcon.experiments.folders import check_folder, write_folder
-    from minmaxcon.experiments.results import to_json
+    from minmaxcon.results.compare_tables import as_data, comparison_text
+    from minmaxcon.results.folders import check_folder, write_folder
+    from minmaxcon.results.records import to_json
 
     output = Output(json=json, quiet=quiet)
     if max_samples is not None and max_samples < 1:
@@ -110,10 +110,10 @@ def compare(
 
 def _files(found: Sequence[Comparison], data: str) -> dict[str, bytes]:
     """Return the content of the folder by file name."""
-    from minmaxcon.experiments.compare_figure import comparison_figure
-    from minmaxcon.experiments.compare_tables import path_rows
-    from minmaxcon.experiments.figures import png
-    from minmaxcon.experiments.front_tables import csv_text
+    from minmaxcon.results import csv_text
+    from minmaxcon.results.compare_figure import comparison_figure
+    from minmaxcon.results.compare_tables import path_rows
+    from minmaxcon.results.figures import png
 
     files = {"comparison.json": data.encode(), "comparison.csv": csv_text(path_rows(found)).encode()}
     return {**files, "comparison.png": png(comparison_figure(found))}
@@ -152,7 +152,7 @@ def _that_apply(found: Comparison) -> Comparison:
 def _comparisons(
     name: str, solvers: Mapping[str, mm.Solver], budget: Mapping[str, Any], options: Mapping[str, str], output: Output
 ) -> list[Comparison]:
-    from minmaxcon.experiments.compare import compare as compare_solvers
+    from minmaxcon.results.compare import compare as compare_solvers
 
     if name == ALL:
         problems = _all_problems(options, output)

@@ -12,7 +12,7 @@ from minmaxcon.cli.output import Output, paragraphs, table
 
 if TYPE_CHECKING:
     from minmaxcon.cli.running import Finished
-    from minmaxcon.experiments.results import RunRecord, RunsRecord
+    from minmaxcon.results.records import RunRecord, RunsRecord
 
 __all__ = ["demo"]
 
@@ -54,8 +54,8 @@ def demo(
         No progress bar and no notes.
     """
     from minmaxcon.cli.running import finish, load
-    from minmaxcon.experiments.folders import check_folder, write_folder
-    from minmaxcon.experiments.results import to_json
+    from minmaxcon.results.folders import check_folder, write_folder
+    from minmaxcon.results.records import to_json
 
     output = Output(json=json, quiet=quiet)
     if seed < 0:
@@ -125,7 +125,7 @@ def _binds(run: RunRecord) -> bool:
 
 
 def _figure(record: RunsRecord, without: int, chosen: int) -> bytes:
-    from minmaxcon.experiments.figures import FrontPoint, front_figure, png
+    from minmaxcon.results.figures import FrontPoint, front_figure, png
 
     labels = {chosen: f"with, kappa = {KAPPAS[chosen]:g}", without: "without"}
 

@@ -129,6 +129,6 @@ def _plugins() -> Sequence[tuple[str, mm.ProblemPlugin]]:
 
 
 def _json(value: Any) -> str:
-    from minmaxcon.experiments.results import to_json
+    from minmaxcon.results.records import to_json
 
     return to_json(value)

@@ -39,7 +39,7 @@ def new_problem(name: str, /, *, out: Path | None = None) -> int:
     out
         Folder of the package; minmaxcon-my-problem in the current folder by default. It must not exist.
     """
-    from minmaxcon.experiments.folders import write_folder
+    from minmaxcon.results.folders import write_folder
 
     _check_name(name)
     distribution = f"minmaxcon-{name.replace('_', '-')}"

@@ -17,7 +17,7 @@ from minmaxcon.cli.options import Flag, Whole, names_of, one_line
 from minmaxcon.cli.output import Output, table
 
 if TYPE_CHECKING:
-    from minmaxcon.experiments.sweep import Tick
+    from minmaxcon_problems.fair_auc.study.sweep import Tick
 
 __all__ = ["pareto", "reproduce"]
 
@@ -113,9 +113,9 @@ def reproduce(
 
 def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) -> int:
     """Run what was asked for, write the folder, and print its tables."""
-    from minmaxcon.experiments.front_report import check_out, plan, report, write_report
-    from minmaxcon.experiments.results import to_json
-    from minmaxcon.experiments.sweep import run_sweep
+    from minmaxcon.results.records import to_json
+    from minmaxcon_problems.fair_auc.study.front_report import check_out, plan, report, write_report
+    from minmaxcon_problems.fair_auc.study.sweep import run_sweep
 
     check_out(asked.out)
     methods = names_of("methods", asked.methods)

@@ -52,8 +52,8 @@ def predict(
     quiet
         No notes.
     """
-    from minmaxcon.experiments.folders import check_file, write_file
-    from minmaxcon.experiments.saved_models import read_model
+    from minmaxcon.results.folders import check_file, write_file
+    from minmaxcon.results.saved_models import read_model
 
     output = Output(json=json, quiet=quiet)
     path = _model_file(folder, run)
@@ -104,7 +104,7 @@ def _model_file(folder: Path, run: int | None) -> Path:
 
 def _text(kind: str, path: Path, data: str, scores: list[float]) -> str:
     """Return the scores as text; floats are written so that they read back exactly."""
-    from minmaxcon.experiments.results import to_json
+    from minmaxcon.results.records import to_json
 
     if kind == ".json":
         found: dict[str, Any] = {"model": str(path), "data": data, "rows": len(scores), "scores": scores}

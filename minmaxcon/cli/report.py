@@ -9,7 +9,7 @@ from typing import Any
 import minmaxcon as mm
 from minmaxcon.cli.output import paragraphs, table, wrapped
 from minmaxcon.cli.running import Finished
-from minmaxcon.experiments.results import RunRecord, RunsRecord
+from minmaxcon.results.records import RunRecord, RunsRecord
 
 __all__ = ["certificate_text", "interval_text", "report"]
 

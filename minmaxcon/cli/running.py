@@ -15,7 +15,7 @@ from minmaxcon.cli.output import Output
 from minmaxcon.solvers import named_solver
 
 if TYPE_CHECKING:
-    from minmaxcon.experiments.results import RunRecord, RunsRecord
+    from minmaxcon.results.records import RunRecord, RunsRecord
 
 __all__ = ["Finished", "Loaded", "build_solver", "finish", "load", "load_problem", "options_of", "result_files"]
 
@@ -207,7 +207,7 @@ def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -
     settings : mapping
         The solver's settings, as they were given.
     """
-    from minmaxcon.experiments.results import RunsRecord, measure, plain, record, versions
+    from minmaxcon.results.records import RunsRecord, measure, plain, record, versions
 
     plugin, problem = loaded.plugin, loaded.problem
     measured = measure(plugin, problem, solution)
@@ -253,9 +253,9 @@ def _flat(notes: Mapping[str, Sequence[str]]) -> list[str]:
 
 def result_files(finished: Finished, output: Output) -> dict[str, bytes]:
     """Return the content of a result folder by file name; a problem without models has no model file, which is said."""
-    from minmaxcon.experiments.figures import png, trace_figure
-    from minmaxcon.experiments.results import to_json
-    from minmaxcon.experiments.saved_models import model_bytes
+    from minmaxcon.results.figures import png, trace_figure
+    from minmaxcon.results.records import to_json
+    from minmaxcon.results.saved_models import model_bytes
 
     loaded, solution = finished.loaded, finished.solution
     files = {"result.json": to_json(finished.record).encode()}

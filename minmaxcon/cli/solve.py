@@ -116,7 +116,7 @@ def solve(
         Further options of the problem.
     """
     from minmaxcon.cli.running import build_solver, finish, load, options_of, result_files
-    from minmaxcon.experiments.folders import check_folder, write_folder
+    from minmaxcon.results.folders import check_folder, write_folder
 
     output = Output(json=json, quiet=quiet)
     if seed < 0:
@@ -159,7 +159,7 @@ def solve(
 
 def _tell(finished: Finished, output: Output, written: str) -> None:
     from minmaxcon.cli.report import report
-    from minmaxcon.experiments.results import to_json
+    from minmaxcon.results.records import to_json
 
     if output.json:
         output.result(to_json(finished.record))

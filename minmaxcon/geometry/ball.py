@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace
-from minmaxcon.checks import finite_array, number
+from minmaxcon.checks import dimension_of, finite_array, number
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry.base import EuclideanGenerator
-from minmaxcon.geometry.checks import dimension_of
 
 __all__ = ["Ball"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace, to_numpy
+from minmaxcon.checks import dimension_of
 from minmaxcon.geometry.base import DistanceGenerator
-from minmaxcon.geometry.checks import dimension_of
 
 __all__ = ["Simplex", "log_softmax", "safe_log", "softmax"]
 

@@ -10,14 +10,14 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.checks import number, whole
 from minmaxcon.core import MinMaxProblem, Outcome, Solver, Start, Status
+from minmaxcon.core.runs import choose, put_rows, take_start
 from minmaxcon.errors import InvalidInput, Unsupported
-from minmaxcon.solvers.checks import number, whole_number
+from minmaxcon.oracles.smd import SMD
 from minmaxcon.solvers.iqrc_state import IQRCState, moved, sought
 from minmaxcon.solvers.repair import measure
-from minmaxcon.solvers.runs import choose, put_rows, take_start
 from minmaxcon.solvers.sfls import SFLS
-from minmaxcon.solvers.smd import SMD
 from minmaxcon.solvers.state import first_fields
 from minmaxcon.solvers.weak_convexity import proximal_inaccuracy, warn_of_weight
 
@@ -101,7 +101,7 @@ class IQRC(Solver):
             raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
         self.weight = number("weight", weight, "must be positive and finite.", above=0.0)
         self.tolerance = number("tolerance", tolerance, "must be positive and finite.", above=0.0)
-        self.iterations = whole_number("iterations", iterations)
+        self.iterations = whole("iterations", iterations)
         if output not in ("best", "last", "random"):
             raise InvalidInput("output", output, 'use "best", "last" or "random".')
         self.output = output

@@ -9,7 +9,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Outcome, Position, Status
-from minmaxcon.solvers.runs import put_rows
+from minmaxcon.core.runs import put_rows
 from minmaxcon.solvers.state import RunsState
 
 __all__ = ["IQRCState", "moved", "sought"]

@@ -11,9 +11,9 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import Estimate, LevelProblem, Status
 from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.runs import choose
 from minmaxcon.solvers.consistency import contradictions
 from minmaxcon.solvers.repair import measure, pull_back
-from minmaxcon.solvers.runs import choose
 
 if TYPE_CHECKING:
     from minmaxcon.solvers.sfls import SFLS, SFLSState

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.checks import number, seed_number, whole
 from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
 from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput
-from minmaxcon.solvers.checks import number, seed_number, whole_number
 from minmaxcon.solvers.sfls import SFLS
 
 __all__ = ["Progress", "iterate", "progress_bar", "solve"]
@@ -129,7 +129,7 @@ def solve(
     if time_limit is not None:
         time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)
     if budget is not None:
-        budget = whole_number("budget", budget)
+        budget = whole("budget", budget)
     began = time.perf_counter()
     ended: tuple[Status, str] | None = None
     with _interruptible() as interrupted, ExitStack() as closing:

@@ -8,15 +8,15 @@ from typing import Any
 
 from minmaxcon.core import Solver
 from minmaxcon.errors import InvalidInput, UnknownName
-from minmaxcon.solvers.conex import ConEx
-from minmaxcon.solvers.extragradient import ExtraGradient
+from minmaxcon.oracles.extragradient import ExtraGradient
+from minmaxcon.oracles.mirror_prox import MirrorProx
+from minmaxcon.oracles.variance_reduced import VarianceReduced
+from minmaxcon.solvers.averaging.conex import ConEx
+from minmaxcon.solvers.averaging.primal_dual import PrimalDual
+from minmaxcon.solvers.averaging.switching import SwitchingSubgradient
 from minmaxcon.solvers.iqrc import IQRC
-from minmaxcon.solvers.mirror_prox import MirrorProx
-from minmaxcon.solvers.primal_dual import PrimalDual
 from minmaxcon.solvers.sfls import SFLS
-from minmaxcon.solvers.successive import SuccessiveApproximation
-from minmaxcon.solvers.switching import SwitchingSubgradient
-from minmaxcon.solvers.variance_reduced import VarianceReduced
+from minmaxcon.solvers.successive.solver import SuccessiveApproximation
 
 __all__ = ["named_solver", "solver_names"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from minmaxcon.arrays import Array, to_numpy
 from minmaxcon.core import MinMaxProblem, Position, Start
 from minmaxcon.core.lower import lower_bound
-from minmaxcon.solvers.mirror_prox import MirrorProx
+from minmaxcon.core.runs import choose
+from minmaxcon.oracles.mirror_prox import MirrorProx
 from minmaxcon.solvers.repair import measure, pull_back
-from minmaxcon.solvers.runs import choose
 
 __all__ = ["Bracket", "close_gap"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import MinMaxProblem
+from minmaxcon.core.runs import choose
 from minmaxcon.errors import InvalidInput
-from minmaxcon.solvers.runs import choose
 
 __all__ = ["first_values", "measure", "pull_back"]
 

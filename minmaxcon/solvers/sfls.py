@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from minmaxcon.arrays import Array
+from minmaxcon.checks import number, whole
 from minmaxcon.core import MinMaxProblem, Oracle, Outcome, Position, Solver, Start, Status
+from minmaxcon.core.runs import put_dual, put_rows, take_start
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
-from minmaxcon.solvers.checkpoint import LEAST_SPAN
-from minmaxcon.solvers.checks import number, whole_number
+from minmaxcon.oracles.smd import SMD
+from minmaxcon.solvers.averaging.checkpoint import LEAST_SPAN
 from minmaxcon.solvers.judge import judge_exactly, judge_stream
-from minmaxcon.solvers.runs import put_dual, put_rows, take_start
-from minmaxcon.solvers.smd import SMD
 from minmaxcon.solvers.state import RunsState, first_fields
 
 __all__ = ["SFLS", "SFLSState"]
@@ -135,7 +135,7 @@ class SFLS(Solver):
         self.tolerance = number("tolerance", tolerance, remedy, above=0.0, below=1.0)
         self.delta = number("delta", delta, remedy, above=0.0, below=1.0)
         self.theta = number("theta", theta, "must be finite and above 1/2.", above=0.5)
-        self.levels, self.searches = whole_number("levels", levels), whole_number("searches", searches)
+        self.levels, self.searches = whole("levels", levels), whole("searches", searches)
         self.oracle_error = number("oracle_error", oracle_error, "must be finite and at least 0.", least=0.0)
         self.slack = number("slack", slack, "must be finite and at least 0.", least=0.0)
         self.growth = number("growth", growth, "must be finite and at least 1.", least=1.0)

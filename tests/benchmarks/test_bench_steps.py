@@ -13,11 +13,11 @@ import torch
 
 import minmaxcon as mm
 from minmaxcon.core import Position
-from minmaxcon.data import LabelledData
-from minmaxcon.experiments import bench, peers
-from minmaxcon.experiments.bench import bench_steps
-from minmaxcon.experiments.bench_report import PeerTime, StepTime, targets
-from minmaxcon.experiments.results import to_json
+from minmaxcon.results.records import to_json
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.study import bench, peers
+from minmaxcon_problems.fair_auc.study.bench import bench_steps
+from minmaxcon_problems.fair_auc.study.bench_report import PeerTime, StepTime, targets
 
 SMALL = {"seconds": 0.01, "rounds": 3, "rows": 400, "features": 7}
 PEERS = {"cooper-optim": "cooper", "humancompatible-train": "humancompatible.train"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc.objectives import OBJECTIVES
+from minmaxcon_problems.fair_auc.target.objectives import OBJECTIVES
 
 
 def test_names_are_one_a_line(call: Callable[..., Any]) -> None:

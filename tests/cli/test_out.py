@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.experiments.folders import write_folder
+from minmaxcon.results.folders import write_folder
 
 FILES = ["model.safetensors", "result.json", "trace.csv", "trace.png"]
 

@@ -14,7 +14,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon import registry
 from tests.cases import quadratic
-from tests.experiments.fake_study import FakePlugin, FakeStudy
+from tests.problems.fair_auc.study.fake_study import FakePlugin, FakeStudy
 
 FILES = {"runs", "summary.json", "hypervolume.csv", "best_auc.csv", "achieved.csv", "fronts.csv", "tables.txt"}
 ONE = ("--data", "a9a", "--metric", "group")

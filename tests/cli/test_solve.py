@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import minmaxcon as mm
-from minmaxcon.experiments.results import RunRecord, RunsRecord, read_result
+from minmaxcon.results.records import RunRecord, RunsRecord, read_result
 
 FIELDS = {
     *("status", "feasible", "objective", "constraints", "certificate", "train", "test"),

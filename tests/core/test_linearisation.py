@@ -13,7 +13,7 @@ import minmaxcon as mm
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon_problems.fair_auc import METRICS
-from minmaxcon_problems.fair_auc.build import pair_masks
+from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 from tests import cases
 
 Array = Any

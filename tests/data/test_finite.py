@@ -14,7 +14,7 @@ import torch
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
-from minmaxcon.data import LabelledData
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from tests.cases import fair_auc, labelled
 
 _rng = np.random.default_rng(0)

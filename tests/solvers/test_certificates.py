@@ -11,7 +11,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.core.lower import lower_bound
-from minmaxcon.data import LabelledData
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from tests import cases
 from tests.problem_library import HalfSquare, Linear
 

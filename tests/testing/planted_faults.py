@@ -10,14 +10,7 @@ from typing import Any
 import minmaxcon as mm
 from minmaxcon.testing import Finding
 from minmaxcon.testing.harness import run_check
-from minmaxcon.testing.parts import (
-    Part,
-    constraint_part,
-    generator_part,
-    oracle_part,
-    problem_parts,
-    solver_part,
-)
+from minmaxcon.testing.parts import Part, constraint_part, generator_part, oracle_part, problem_parts, solver_part
 from tests.cases import arrays, problem, regression
 from tests.problem_library import CVaR, HalfSquare, Linear, MeanGap, Robust, RobustRegression, WorstGroup
 from tests.testing import faulty_functions as functions

@@ -12,7 +12,7 @@ from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.testing import Report, check_constraint, check_generator, check_oracle, check_problem, check_solver
 from minmaxcon.testing.search import smallest_curvature
 from minmaxcon_problems.fair_auc import resolve_metric
-from minmaxcon_problems.fair_auc.target_problem import build_target_problem
+from minmaxcon_problems.fair_auc.target.problem import build_target_problem
 from tests.cases import ORACLES, PROBLEMS, SOLVERS, fair_auc, labelled, problem
 from tests.geometry.cases import DUALS, GENERATORS, promise, random_block, random_generator
 from tests.problem_library import HalfSquare

@@ -21,8 +21,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
 from minmaxcon.checks import number, positive, seed_number, whole
-
-from .market import simulate
+from minmaxcon_problems.cvar_portfolio.market import simulate
 
 __all__ = ["CVaR", "CVaRPortfolio", "NegativeReturn", "plugin", "tail_mean"]
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from minmaxcon_problems.fair_auc.build import build_problem, least_kappa
-from minmaxcon_problems.fair_auc.constraint import AUCConstraint, AUCFamily, Layout
-from minmaxcon_problems.fair_auc.datasets import DATASETS, Dataset, dataset_from, load_dataset
-from minmaxcon_problems.fair_auc.metrics import METRICS, FairnessMetric, resolve_metric, true_gap
-from minmaxcon_problems.fair_auc.plugin import FairAUC, plugin
-from minmaxcon_problems.fair_auc.streaming import GroupWeights, stream_problem
-from minmaxcon_problems.fair_auc.subsets import Subset
-from minmaxcon_problems.fair_auc.target_stream import stream_target_problem
+from minmaxcon_problems.fair_auc.surrogate.build import build_problem, least_kappa
+from minmaxcon_problems.fair_auc.surrogate.constraint import AUCConstraint, AUCFamily, Layout
+from minmaxcon_problems.fair_auc.surrogate.streaming import GroupWeights, stream_problem
+from minmaxcon_problems.fair_auc.target.stream import stream_target_problem
+
+from .datasets import DATASETS, Dataset, dataset_from, load_dataset
+from .metrics import METRICS, FairnessMetric, resolve_metric, true_gap
+from .plugin import FairAUC, plugin
+from .subsets import Subset
 
 if TYPE_CHECKING:
-    from minmaxcon_problems.fair_auc.estimator import FairAUCClassifier
+    from .estimator import FairAUCClassifier
 
 __all__ = [
     "DATASETS",
@@ -43,7 +44,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the estimator when it is first asked for, since it brings scikit-learn."""
     if name == "FairAUCClassifier":
-        from minmaxcon_problems.fair_auc.estimator import FairAUCClassifier
+        from .estimator import FairAUCClassifier
 
         return FairAUCClassifier
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

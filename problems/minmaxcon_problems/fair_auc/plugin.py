@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData, encode_rows, encoding_from_dict, existing_file, read_table
+from minmaxcon.tables import encode_rows, encoding_from_dict, existing_file
+from minmaxcon_problems.fair_auc.surrogate.build import build_problem
+from minmaxcon_problems.fair_auc.target.problem import build_target_problem
 
-from .build import build_problem
 from .datasets import DATASETS, VARIABLE, load_dataset, missing_files
 from .download import DOWNLOADS, download
 from .evaluation import evaluation, scores_of
+from .labelled import LabelledData, read_table
 from .metrics import METRICS, resolve_metric
 from .notes import cautions, target_cautions
 from .partition import Dataset, dataset_from
 from .saved import model_arrays, score_rows
-from .target_problem import build_target_problem
 
 __all__ = ["FairAUC", "plugin"]
 

@@ -10,8 +10,9 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import Array
 from minmaxcon.checks import number, positive, seed_number
-from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
+from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import Risk, SquaredLoss
+from minmaxcon.tables import wooldridge_columns
 
 __all__ = ["FairRegression", "SquaredMeanGap", "plugin"]
 

@@ -17,8 +17,9 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon.checks import positive, seed_number, whole
-from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
+from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import LogisticLoss, Risk
+from minmaxcon.tables import wooldridge_columns
 
 __all__ = ["FEATURES", "GROUPS", "GroupParity", "MeanDifferences", "plugin"]
 

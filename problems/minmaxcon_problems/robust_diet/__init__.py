@@ -22,8 +22,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
 from minmaxcon.checks import positive, seed_number, whole
-
-from .table import FOODS, NUTRIENTS, TABLE
+from minmaxcon_problems.robust_diet.table import FOODS, NUTRIENTS, TABLE
 
 __all__ = ["FOODS", "NUTRIENTS", "TABLE", "Cost", "Nutrient", "RobustDiet", "plugin"]
 

@@ -9,8 +9,9 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive, seed_number
-from minmaxcon.data import Standardizer, population_weights, stratified_split_indices, wooldridge_columns
+from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import GroupRisk, Risk, SquaredLoss
+from minmaxcon.tables import wooldridge_columns
 
 __all__ = ["GROUPS", "WorstGroup", "plugin"]
 

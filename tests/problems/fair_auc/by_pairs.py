@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from minmaxcon.data import LabelledData
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 Array = Any
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon_problems.fair_auc import resolve_metric
-from minmaxcon_problems.fair_auc.target import TargetFit, fit_target
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.target.fit import TargetFit, fit_target
 from tests.problems.fair_auc.by_pairs import biased, sklearn_auc, sklearn_gap
 
 Array = Any

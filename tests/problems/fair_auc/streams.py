@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon_problems.fair_auc import resolve_metric
-from minmaxcon_problems.fair_auc.build import pair_masks
+from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
 METRIC = resolve_metric("inter_group")
 CELLS = ((1, 1), (1, -1), (-1, 1), (-1, -1))

@@ -12,10 +12,10 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
-from minmaxcon.data.labelled import LabelledData
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency, UnknownName
 from minmaxcon.metrics import auc
 from minmaxcon_problems.fair_auc.datasets import DATASETS, dataset_from, load_dataset
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import true_gap
 
 

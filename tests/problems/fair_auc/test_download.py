@@ -16,11 +16,11 @@ import pytest
 from scipy.sparse import csr_matrix, vstack
 from sklearn.datasets import load_svmlight_file
 
-from minmaxcon.data.tables import read_table
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
 from minmaxcon_problems.fair_auc import download as downloads
 from minmaxcon_problems.fair_auc.datasets import load_dataset
 from minmaxcon_problems.fair_auc.download import download
+from minmaxcon_problems.fair_auc.labelled import read_table
 
 
 def no_network(*_args: Any, **_options: Any) -> Any:

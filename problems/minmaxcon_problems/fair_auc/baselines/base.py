@@ -11,10 +11,11 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive, whole
-from minmaxcon_problems.fair_auc.baselines.track import Track
-from minmaxcon_problems.fair_auc.baselines.training import Rule, Strata, descend
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.partition import Dataset
+
+from .track import Track
+from .training import Rule, Strata, descend
 
 __all__ = ["Baseline", "GradientBaseline"]
 

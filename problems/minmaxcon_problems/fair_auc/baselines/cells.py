@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.data import LabelledData
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 
 __all__ = ["NEGATIVE", "POSITIVE", "Cells"]

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minmaxcon_problems.fair_auc.baselines.base import GradientBaseline
-from minmaxcon_problems.fair_auc.baselines.training import Rule, Strata, quadratic_loss
 from minmaxcon_problems.fair_auc.metrics import METRICS, FairnessMetric
+
+from .base import GradientBaseline
+from .training import Rule, Strata, quadratic_loss
 
 __all__ = ["CorrelationPenalty", "correlation"]
 

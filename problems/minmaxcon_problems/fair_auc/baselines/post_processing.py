@@ -10,13 +10,14 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive
-from minmaxcon.data import LabelledData
-from minmaxcon_problems.fair_auc.baselines.base import Baseline
-from minmaxcon_problems.fair_auc.baselines.cells import Cells
-from minmaxcon_problems.fair_auc.baselines.track import Track, best_feasible
-from minmaxcon_problems.fair_auc.baselines.unconstrained import Unconstrained
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.partition import Dataset
+
+from .base import Baseline
+from .cells import Cells
+from .track import Track, best_feasible
+from .unconstrained import Unconstrained
 
 __all__ = ["PostProcessing", "TransformedTrack", "transformed_wins"]
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minmaxcon.checks import positive
-from minmaxcon_problems.fair_auc.baselines.base import GradientBaseline
-from minmaxcon_problems.fair_auc.baselines.training import Rule, Strata, quadratic_loss
+
+from .base import GradientBaseline
+from .training import Rule, Strata, quadratic_loss
 
 __all__ = ["ProxyLagrangian", "fixed_point", "pairwise_rates"]
 

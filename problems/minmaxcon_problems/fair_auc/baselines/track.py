@@ -10,9 +10,10 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import engine, to_numpy
-from minmaxcon.data import LabelledData
-from minmaxcon_problems.fair_auc.baselines.cells import Cells
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+
+from .cells import Cells
 
 __all__ = ["Track", "best_feasible", "dense", "engine_of", "score_all"]
 

@@ -10,10 +10,11 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import engine
-from minmaxcon.data import LabelledData
-from minmaxcon_problems.fair_auc.baselines.cells import NEGATIVE, POSITIVE, Cells
-from minmaxcon_problems.fair_auc.baselines.track import dense, engine_of
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+
+from .cells import NEGATIVE, POSITIVE, Cells
+from .track import dense, engine_of
 
 __all__ = ["Rule", "Strata", "descend", "quadratic_loss"]
 

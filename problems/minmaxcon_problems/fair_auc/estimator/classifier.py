@@ -11,15 +11,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon.errors import DataError
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.partition import stratified_parts
 
 from .attributes import FittedClassifier
 from .fitted import Fitted, fit_rows, fit_stream
 from .incremental import Incremental
-from .inputs import as_it_was_if_refused, feature_names, one_row, require_aligned, seed_of, sensitive_column, validated
+from .inputs import (
+    as_it_was_if_refused,
+    feature_names,
+    one_row,
+    require_aligned,
+    seed_of,
+    sensitive_column,
+    validated,
+)
 from .settings import checked_settings
 from .vocabulary import SENSITIVE, group_signs, only, positive_code
 

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData, Standardizer
+from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 from .calibration import LogOdds
 from .incremental import Incremental

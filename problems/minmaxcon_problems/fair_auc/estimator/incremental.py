@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.data import LabelledData
 from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 
 from .reservoir import CELLS, Reservoir

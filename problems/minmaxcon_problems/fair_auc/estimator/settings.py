@@ -9,9 +9,9 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import number, positive, whole
-from minmaxcon_problems.fair_auc.build import checked_kappa
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 from minmaxcon_problems.fair_auc.subsets import Subset
+from minmaxcon_problems.fair_auc.surrogate.build import checked_kappa
 
 __all__ = ["C1", "C2", "Settings", "checked_settings"]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon.metrics import AUCEstimate
-from minmaxcon_problems.fair_auc.build import assemble, build_problem, checked_kappa, pair_masks
-from minmaxcon_problems.fair_auc.measured import measured_model
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.partition import Dataset
+from minmaxcon_problems.fair_auc.surrogate.build import assemble, build_problem, checked_kappa, pair_masks
+from minmaxcon_problems.fair_auc.target.measured import measured_model
 
 from .settings import C1, C2, Settings
 
@@ -146,7 +146,7 @@ def _by_target(
     validation: Any,
     row_weight: Any,
 ) -> Trained:
-    from minmaxcon_problems.fair_auc.target import fit_target
+    from minmaxcon_problems.fair_auc.target.fit import fit_target
 
     found = fit_target(
         rows,

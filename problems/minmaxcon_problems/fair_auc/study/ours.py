@@ -11,13 +11,14 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from minmaxcon_problems.fair_auc.baselines import Track
-from minmaxcon_problems.fair_auc.build import build_problem
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
-from minmaxcon_problems.fair_auc.objectives import named_objective
 from minmaxcon_problems.fair_auc.partition import Dataset
-from minmaxcon_problems.fair_auc.study.effort import FULL, Effort
-from minmaxcon_problems.fair_auc.target_path import NO_TARGET, signed_bounds
-from minmaxcon_problems.fair_auc.target_problem import build_target_problem
+from minmaxcon_problems.fair_auc.surrogate.build import build_problem
+from minmaxcon_problems.fair_auc.target.objectives import named_objective
+from minmaxcon_problems.fair_auc.target.path import NO_TARGET, signed_bounds
+from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+
+from .effort import FULL, Effort
 
 __all__ = ["BEYOND", "GOALS", "KAPPAS", "TargetTrack", "track_level_sets", "track_targets"]
 

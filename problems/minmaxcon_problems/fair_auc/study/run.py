@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon.metrics import auc_gap_with_interval, auc_with_interval
 from minmaxcon_problems.fair_auc.baselines import (
     Baseline,
@@ -21,10 +20,12 @@ from minmaxcon_problems.fair_auc.baselines import (
     best_feasible,
 )
 from minmaxcon_problems.fair_auc.datasets import load_dataset
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 from minmaxcon_problems.fair_auc.partition import Dataset
-from minmaxcon_problems.fair_auc.study.effort import FULL, QUICK
-from minmaxcon_problems.fair_auc.study.ours import GOALS, TargetTrack, track_level_sets, track_targets
+
+from .effort import FULL, QUICK
+from .ours import GOALS, TargetTrack, track_level_sets, track_targets
 
 __all__ = ["METHODS", "load_parts", "run_configuration"]
 

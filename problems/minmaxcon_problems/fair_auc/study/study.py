@@ -11,9 +11,10 @@ import minmaxcon as mm
 from minmaxcon_problems.fair_auc.baselines import BASELINES
 from minmaxcon_problems.fair_auc.datasets import DATASETS
 from minmaxcon_problems.fair_auc.metrics import METRICS, resolve_metric
-from minmaxcon_problems.fair_auc.study.effort import FULL, QUICK
-from minmaxcon_problems.fair_auc.study.ours import BEYOND, GOALS, KAPPAS
-from minmaxcon_problems.fair_auc.study.run import METHODS, run_configuration
+
+from .effort import FULL, QUICK
+from .ours import BEYOND, GOALS, KAPPAS
+from .run import METHODS, run_configuration
 
 __all__ = ["FairAUCStudy"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minmaxcon.data import LabelledData
 from minmaxcon_problems.fair_auc import Dataset
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 
 def rows_of(n: int, seed: int) -> LabelledData:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon_problems.fair_auc import METRICS, Dataset
 from minmaxcon_problems.fair_auc.baselines import (
     BASELINES,
@@ -20,6 +19,7 @@ from minmaxcon_problems.fair_auc.baselines import (
     ProxyLagrangian,
     Unconstrained,
 )
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 SMALL: dict[str, Any] = {"steps": 60, "moments": 3, "batch_size": 24}
 GRADIENT = [Unconstrained, CorrelationPenalty, ProxyLagrangian]

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon.metrics import auc
 from minmaxcon_problems.fair_auc import METRICS, Dataset, resolve_metric, true_gap
 from minmaxcon_problems.fair_auc.baselines import PostProcessing, TransformedTrack, Unconstrained
 from minmaxcon_problems.fair_auc.baselines.cells import Cells
 from minmaxcon_problems.fair_auc.baselines.post_processing import transformed_wins
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 SMALL = Unconstrained(steps=200, moments=2)
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 import minmaxcon as mm
-from minmaxcon.data import LabelledData
 from minmaxcon_problems.fair_auc import METRICS, Dataset, resolve_metric, true_gap
 from minmaxcon_problems.fair_auc.baselines import Track, best_feasible
 from minmaxcon_problems.fair_auc.baselines.cells import NEGATIVE, POSITIVE, Cells
 from minmaxcon_problems.fair_auc.baselines.track import engine_of
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 OVERLAPPING = resolve_metric([(1, None), (None, 1), lambda label, group: label * group > 0, (-1, None)])
 

@@ -1,1 +1,0 @@
-"""What becomes of solves: result records, saved models, figures; each module is imported where it is needed."""

@@ -1,0 +1,288 @@
+"""What oracles of finite data share: answers that are evaluated exactly, and an end when the gap is small enough."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace
+from minmaxcon.checks import number
+from minmaxcon.core import Estimate, LevelProblem, Oracle, Position, Start
+from minmaxcon.core.level import expectations
+from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.runs import choose, finite_runs
+from minmaxcon.errors import Unsupported
+from minmaxcon.geometry import DualPoint, PerspectiveGenerator
+from minmaxcon.geometry.perspective import EntropyWeight
+from minmaxcon.oracles.mirror import Steps, check_mixing, first_dual, nonfinite_term
+
+__all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail"]
+
+_PASSES = 30
+"""Passes spent on a lower bound where the family knows no minimiser; any number gives a valid bound."""
+
+_SLACK = 0.1
+"""The share of the gap by which the inequality of a step may fail."""
+
+_ROUNDING = {4: 1e-11, 8: 1e-20}
+"""The least slack, by the bytes of a number: at the end both sides of the inequality are rounding errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """The best that is known of each run, by exact evaluation.
+
+    Attributes
+    ----------
+    x : array (R, d)
+        The point whose largest value is least.
+    values : ndarray (R, k)
+        Its exact :math:`f_i + d_x - b_i`.
+    upper : ndarray (R,)
+        Their maximum, which bounds the value of the level from above.
+    weights, scaled : array (R, k), (R, p)
+        The duals with the best lower bound.
+    lower : ndarray (R,)
+        That bound; minus infinity where nothing is proved.
+    """
+
+    x: Array
+    values: Any
+    upper: Any
+    weights: Array
+    scaled: Array
+    lower: Any
+
+    @classmethod
+    def of(cls, problem: LevelProblem, x: Array, dual: PerspectiveGenerator, y: DualPoint) -> Incumbent:
+        """Return the incumbent at a start: its exact values, and duals of which no bound is known."""
+        values = problem.values(x) - problem.bounds
+        nothing = np.full(problem.runs, -np.inf)
+        return cls(x, values, values.max(axis=1), y.weights, dual.scaled(y), nothing)
+
+    def better(
+        self, problem: LevelProblem, points: Sequence[Array], duals: Sequence[tuple[Array, Array]], runs: Any
+    ) -> Incumbent:
+        """Return the incumbent after exact evaluation of more points and duals, for the ``runs`` (R,) of booleans."""
+        found = self
+        for x in points:
+            x = x if problem.proximal is not None else problem.family.refine(x, problem.data)
+            values = problem.values(x) - problem.bounds
+            mask = runs & (values.max(axis=1) < found.upper)
+            best = np.where(mask[:, None], values, found.values)
+            found = replace(found, x=choose(mask, x, found.x), values=best, upper=best.max(axis=1))
+        for weights, scaled in duals:
+            bound = lower_bound(problem, weights, scaled, found.x, iterations=_PASSES)
+            mask = runs & (bound >= found.lower)
+            found = replace(
+                found,
+                weights=choose(mask, weights, found.weights),
+                scaled=choose(mask, scaled, found.scaled),
+                lower=np.where(mask, bound, found.lower),
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The operator at a point: u = F - b (R, k), v = G (R, p), and the gradient in x (R, d)."""
+
+    u: Array
+    v: Array
+    gradient: Array
+
+    @classmethod
+    def at(cls, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, y: DualPoint) -> Field:
+        """Return the operator on the full data."""
+        found = expectations(problem.family, x, problem.data)
+        gradient = found.pullback(y.weights, dual.scaled(y))
+        return cls(found.F - namespace(x).asarray(problem.bounds, x), found.G, gradient)
+
+    def finite(self) -> Any:
+        """Tell for each run whether all is finite, an ndarray (R,)."""
+        return finite_runs(self.u) & finite_runs(self.v) & finite_runs(self.gradient)
+
+    def pick(self, mask: Array, other: Field) -> Field:
+        """Runs of this field where ``mask`` (R, 1) holds, else of ``other``."""
+        where = namespace(self.u).where
+        return Field(*(where(mask, getattr(self, part.name), getattr(other, part.name)) for part in fields(Field)))
+
+
+@dataclass(frozen=True, slots=True)
+class SaddleState:
+    """Where a query stands.
+
+    Attributes
+    ----------
+    problem : LevelProblem
+        What is being solved.
+    dual : PerspectiveGenerator
+        The dual generator.
+    begun : Start
+        Where the query began.
+    target : float
+        The gap that is asked for.
+    x, y : array (R, d), DualPoint
+        The iterate.
+    size : Steps
+        Step sizes.
+    slack : array (R, 1)
+        By how much the inequality of a step may fail: a share of the gap that is known, so that terms with kinks, for
+        which it fails at any step size, allow steps too.
+    sums, weight : array (R, d + k + p), (R, 1)
+        Weighted sums, in float64, of x, y and a over the window, and the sum of the weights.
+    best : Incumbent
+        The best that is known.
+    active : ndarray (R,) of bool
+        Runs that have neither ended nor failed; the others are frozen.
+    steps, limit, check : int
+        Steps taken, steps to take, and the step at which the window ends.
+    samples : int
+        Samples at which the operator was evaluated.
+    failure : tuple of (str or None)
+        What stopped being finite, per run.
+    """
+
+    problem: LevelProblem
+    dual: PerspectiveGenerator
+    begun: Start
+    target: float
+    x: Array
+    y: DualPoint
+    size: Steps
+    slack: Array
+    sums: Array
+    weight: Array
+    best: Incumbent
+    active: Any
+    steps: int
+    limit: int
+    check: int
+    samples: int
+    failure: tuple[str | None, ...]
+
+
+class ExactOracle(Oracle):
+    """Base of oracles that know all the data: the answer is the best point and the best duals met, exactly evaluated.
+
+    Averages are taken over windows, each as long as all before it together. At the end of a window its averages and
+    the iterate are evaluated, and a run ends when upper and lower bound are close.
+
+    Parameters
+    ----------
+    relative_accuracy : float
+        A run ends when U - D is at most this share of abs(U), or the accuracy that the query asks for.
+    entropy_weight : float or {"free", "theorem", "paper"}
+        K of the dual generator.
+    mixing : float
+        Warm duals are mixed with this share of the uniform weights.
+    """
+
+    _lengthening = 2.0
+
+    def __init__(self, relative_accuracy: float, entropy_weight: EntropyWeight, mixing: float) -> None:
+        remedy = "must be finite and at least 0."
+        self.relative_accuracy = number("relative_accuracy", relative_accuracy, remedy, least=0.0)
+        self.mixing = check_mixing(mixing)
+        PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
+        self.entropy_weight = entropy_weight
+
+    @abstractmethod
+    def _position(self, state: Any) -> Position:
+        """Return where a following query reads the data from."""
+
+    def _first(
+        self, problem: LevelProblem, start: Start, accuracy: float, limit: float, check: int
+    ) -> tuple[SaddleState, Field]:
+        """Return what every state has at the start of a query, and the operator there."""
+        if problem.data.size is None:
+            name = type(self).__name__
+            raise Unsupported(f"{name} needs finite data: on a stream use SMD or ExtraGradient, or gather the samples.")
+        dual, y = first_dual(problem, start, self.entropy_weight, self.mixing)
+        x = start.x
+        xp = namespace(x)
+        sums = xp.double(xp.zeros((x.shape[0], x.shape[-1] + dual.levels + dual.inner_dimension), x))
+        with np.errstate(over="ignore", invalid="ignore"):
+            best = Incumbent.of(problem, x, dual, y)
+            field = Field.at(problem, dual, x, y)
+        state = SaddleState(
+            problem=problem,
+            dual=dual,
+            begun=start,
+            target=float(accuracy),
+            x=x,
+            y=y,
+            size=Steps.first(x, 2.0),
+            slack=xp.zeros((x.shape[0], 1), x) + _ROUNDING[x.dtype.itemsize],
+            sums=sums,
+            weight=sums[:, :1] + 0.0,
+            best=best,
+            active=np.ones(problem.runs, dtype=bool),
+            steps=0,
+            limit=math.ceil(limit - 1e-6),
+            check=check,
+            samples=int(problem.data.size),
+            failure=(None,) * problem.runs,
+        )
+        return fail(state, field, field.finite(), 0), field
+
+    def finished(self, state: SaddleState) -> bool:
+        """See :meth:`Oracle.finished`."""
+        return state.steps >= state.limit or not state.active.any()
+
+    def estimate(self, state: SaddleState) -> Estimate:
+        """See :meth:`Oracle.estimate`; ``upper`` is exact, and no worse than at the start."""
+        best = state.best
+        return Estimate(
+            x=best.x,
+            weights=best.weights,
+            scaled=best.scaled,
+            upper=best.upper,
+            values=best.values,
+            samples=state.samples,
+            steps=state.steps,
+            next=Start(state.x, state.y, self._position(state)),
+            failure=state.failure,
+        )
+
+    def _window(self, state: Any, points: Sequence[Array], most: float) -> Any:
+        """End a window: evaluate its averages and the ``points``, and end the runs whose gap is small enough."""
+        x, dual = state.x, state.dual
+        xp = namespace(x)
+        d, k = x.shape[-1], dual.levels
+        some = state.weight > 0
+        mean = xp.asarray(state.sums / xp.where(some, state.weight, state.weight + 1.0), x)
+        average = xp.where(some, mean[:, :d], x)
+        scaled = dual.scaled(state.y)
+        duals = (xp.where(some, mean[:, d : d + k], state.y.weights), xp.where(some, mean[:, d + k :], scaled))
+        with np.errstate(over="ignore", invalid="ignore"):
+            best = state.best.better(
+                state.problem, [average, *points], [(state.y.weights, scaled), duals], state.active
+            )
+            gap, wanted = best.upper - best.lower, self.relative_accuracy * np.abs(best.upper)
+            done = gap <= np.maximum(wanted, state.target)
+            slack = _SLACK * np.where(np.isfinite(gap), gap, np.abs(best.upper))
+        return replace(
+            state,
+            best=best,
+            active=state.active & ~done,
+            size=state.size.balanced(most),
+            slack=xp.maximum(xp.asarray(slack[:, None], x), state.slack * 0.0 + _ROUNDING[x.dtype.itemsize]),
+            sums=0.0 * state.sums,
+            weight=0.0 * state.weight,
+            check=max(state.steps + 1, int(self._lengthening * state.steps)),
+        )
+
+
+def fail(state: Any, field: Field, fine: Any, step: int) -> Any:
+    """Freeze the active runs that are not ``fine`` (R,) and name what is not finite at ``step``."""
+    failure = list(state.failure)
+    for j in np.flatnonzero(state.active & ~fine):
+        named = nonfinite_term(state.problem, state.dual, field.u, field.v, int(j)) or "the gradient"
+        failure[j] = f"{named} is not finite at step {step}"
+    return replace(state, failure=tuple(failure), active=state.active & fine)

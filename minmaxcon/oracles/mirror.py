@@ -1,0 +1,183 @@
+"""Parts that the oracles share: their opening, step sizes that adapt, and mirror coordinates of dual points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from minmaxcon.arrays import Array, Constant, namespace, to_numpy
+from minmaxcon.checks import number
+from minmaxcon.core import LevelProblem, Start
+from minmaxcon.errors import InvalidInput
+from minmaxcon.geometry import DualPoint, PerspectiveGenerator
+from minmaxcon.geometry.perspective import EntropyWeight
+from minmaxcon.geometry.simplex import safe_log, softmax
+
+__all__ = ["DualMirror", "Steps", "check_mixing", "first_dual", "nonfinite_term", "pick", "pick_dual", "proximal_parts"]
+
+_LARGEST_STEP = 1e6
+"""Where nothing curves, steps grow without end; beyond this a step already reaches the boundary of the sets."""
+
+_FIRST_STEP = 0.1
+_RATIOS = (1e-3, 1e3)
+
+
+def check_mixing(mixing: float) -> float:
+    """Return the share of uniform weights that warm duals are mixed with, or refuse it."""
+    return number("mixing", mixing, "must lie between 0 and 1.", least=0.0, most=1.0)
+
+
+def first_dual(
+    problem: LevelProblem, start: Start, entropy_weight: EntropyWeight, mixing: float, runs: int | None = None
+) -> tuple[PerspectiveGenerator, DualPoint]:
+    """Return the dual generator of a query and the dual point at which it starts.
+
+    Raises
+    ------
+    InvalidInput
+        If the start does not fit the problem, or the ``runs`` for which the oracle has settings.
+    """
+    x = start.x
+    if tuple(x.shape) != (problem.runs, problem.primal.dimension) or runs not in (None, problem.runs):
+        shapes = (problem.runs, problem.primal.dimension, runs)
+        raise InvalidInput("start", tuple(x.shape), f"must fit (runs, dimension, vector of step sizes) = {shapes}.")
+    dual = problem.dual(entropy_weight)
+    return dual, dual.center(x) if start.dual is None else dual.warm(start.dual, mixing)
+
+
+def proximal_parts(problem: LevelProblem, like: Array) -> tuple[Array | None, float]:
+    """Return centre and weight of the proximal term, as a prox takes them; None and 0 where there is none."""
+    if problem.proximal is None:
+        return None, 0.0
+    return namespace(like).asarray(problem.proximal.center, like), float(problem.proximal.weight)
+
+
+def nonfinite_term(problem: LevelProblem, dual: PerspectiveGenerator, F: Array, G: Array, run: int) -> str | None:
+    """Name the first of F and G that is not finite for one run; None where all are."""
+    constraints = problem.family.constraints
+    mean, moment = (np.isfinite(np.asarray(to_numpy(part))[run]) for part in (F, G))
+    if not mean.all():
+        return f"F of {constraints[int(np.argmin(mean))].name!r}"
+    if not moment.all():
+        return f"G of {constraints[int(dual.owner[np.argmin(moment)])].name!r}"
+    return None
+
+
+def pick(mask: Array, new: Array, old: Array) -> Array:
+    """Rows of ``new`` where ``mask`` (R, 1) holds, else of ``old``."""
+    return namespace(new).where(mask, new, old)
+
+
+def pick_dual(mask: Array, new: DualPoint, old: DualPoint) -> DualPoint:
+    """Runs of ``new`` where ``mask`` (R, 1) holds, else of ``old``."""
+    return DualPoint(*(pick(mask, getattr(new, part.name), getattr(old, part.name)) for part in fields(DualPoint)))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    r"""Step sizes :math:`\eta = \gamma\sigma` and :math:`\tau = \gamma/\sigma` of each run, found by trial.
+
+    A trial that fails the method's inequality shrinks :math:`\gamma`, one that holds lets it grow a little. The ratio
+    :math:`\sigma^2 = \eta/\tau` is the geometry; it is changed only between windows, and then so that the primal and
+    the dual part of the inequality's left side become alike. A problem whose curvature in x is large gets dual steps
+    longer than primal ones.
+
+    Attributes
+    ----------
+    gamma, ratio, growth : array (R, 1)
+        :math:`\gamma`, :math:`\sigma`, and the factor by which a step grows: large until the first trial that fails.
+    primal, dual : array (R, 1)
+        Sizes of both parts, summed over the window.
+    """
+
+    gamma: Array
+    ratio: Array
+    growth: Array
+    primal: Array
+    dual: Array
+
+    @classmethod
+    def first(cls, x: Array, growth: float) -> Steps:
+        """Return the steps at the start of a query of the runs of x (R, d)."""
+        zero = namespace(x).zeros((x.shape[0], 1), x)
+        return cls(zero + _FIRST_STEP, zero + 1.0, zero + growth, zero, zero)
+
+    @property
+    def eta(self) -> Array:
+        """The primal step sizes, shape (R, 1)."""
+        return self.gamma * self.ratio
+
+    @property
+    def tau(self) -> Array:
+        """The dual step sizes, shape (R, 1)."""
+        return self.gamma / self.ratio
+
+    def tried(self, passed: Array, primal: Array, dual: Array, *, growth: float, shrink: float) -> Steps:
+        """Return the steps after a trial: ``passed`` (R, 1) tells where it held; the parts are shaped alike."""
+        xp = namespace(self.gamma)
+        larger = xp.minimum(self.gamma * self.growth, 0.0 * self.gamma + _LARGEST_STEP)
+        return replace(
+            self,
+            gamma=xp.where(passed, larger, shrink * self.gamma),
+            growth=xp.where(passed, self.growth, 0.0 * self.growth + growth),
+            primal=self.primal + xp.where(passed, xp.abs(primal), 0.0 * primal),
+            dual=self.dual + xp.where(passed, xp.abs(dual), 0.0 * dual),
+        )
+
+    def balanced(self, most: float) -> Steps:
+        """Return the steps of the next window, the ratio changed by at most the factor ``most``."""
+        xp = namespace(self.gamma)
+        tiny = 1e-30
+        change = xp.sqrt(xp.sqrt((self.dual + tiny) / (self.primal + tiny)))
+        ratio = self.ratio * xp.clip(change, 1.0 / most, most)
+        zero = 0.0 * self.gamma
+        return replace(self, ratio=xp.clip(ratio, *_RATIOS), primal=zero, dual=zero)
+
+
+class DualMirror:
+    r"""Mirror coordinates of dual points, in which mixtures of divergences are linear.
+
+    With :math:`V_y` the divergence of the KL-plus-perspective generator, :math:`\sum_j c_jV_y(\cdot, z_j)` depends on
+    the anchors only through :math:`\sum_j c_j` times their coordinates: :math:`\ln y`, and :math:`\alpha` and
+    :math:`\frac12|\alpha_i|^2` of quadratic blocks or :math:`\ln\alpha` of entropic ones. It equals the divergence from
+    one anchor plus :math:`\sum_i y_ie_i`.
+
+    Parameters
+    ----------
+    dual : PerspectiveGenerator
+        The generator. A block that is not entropic counts as quadratic, as all built-in ones are.
+    """
+
+    def __init__(self, dual: PerspectiveGenerator) -> None:
+        self.levels, size = dual.levels, dual.inner_dimension
+        entropic = [i for i, block in enumerate(dual.blocks) if block is not None and block.entropic]
+        own = [np.flatnonzero(dual.owner == level) for level in entropic]
+        self._entropic = [(i, (..., slice(int(v[0]), int(v[-1]) + 1))) for i, v in zip(entropic, own, strict=True)]
+        owner = np.eye(dual.levels)[dual.owner].reshape(size, dual.levels)
+        for level, _ in self._entropic:
+            owner[:, level] = 0.0
+        self._half_owner = Constant(0.5 * owner)
+
+    def coordinates(self, point: DualPoint) -> Array:
+        """Return the coordinates of a point, shape (R, 2k + p)."""
+        xp, inner = namespace(point.inner), point.inner
+        halves = (inner * inner) @ self._half_owner.like(inner)
+        if self._entropic:
+            inner = xp.copy(inner)
+            for _, where in self._entropic:
+                inner[where] = safe_log(inner[where])
+        return xp.concat((point.log_weights, halves, inner))
+
+    def anchor(self, coordinates: Array) -> tuple[DualPoint, Array]:
+        """Return the anchor of a mixture, whose weights need not sum to one, and e of shape (R, k)."""
+        k = self.levels
+        log_weights, halves, inner = coordinates[:, :k], coordinates[:, k : 2 * k], coordinates[:, 2 * k :]
+        extra = halves - (inner * inner) @ self._half_owner.like(inner)
+        if self._entropic:
+            xp = namespace(inner)
+            inner = xp.copy(inner)
+            for level, where in self._entropic:
+                inner[where], normaliser = softmax(inner[where])
+                extra[:, level] = -normaliser[:, 0]
+        return DualPoint(log_weights, log_weights, inner), extra

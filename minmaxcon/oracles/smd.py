@@ -1,0 +1,78 @@
+"""Stochastic mirror descent, the oracle for level problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from minmaxcon.arrays import namespace
+from minmaxcon.core import Batch
+from minmaxcon.oracles.mirror import proximal_parts
+from minmaxcon.oracles.stochastic import StochasticOracle, StochasticState
+
+__all__ = ["SMD"]
+
+
+class SMD(StochasticOracle):
+    r"""Stochastic mirror descent on the saddle form of a level problem.
+
+    Each step draws a batch and moves :math:`x` by a prox of the primal generator and :math:`(y, a)` by the closed-form
+    prox of the KL-plus-perspective generator. The estimate is the step-weighted average, with the upper bound
+
+    .. math::
+        U = \max_i\{\bar u_i + (g_i + \iota_{A_i})^*(\bar v_i)\} + \overline{d_x},
+
+    all averages with the same weights. U bounds the optimal value without noise, and in expectation for weights fixed
+    before the sample; it is no certificate for :math:`\bar x`, which SFLS therefore evaluates exactly on finite data.
+
+    Parameters
+    ----------
+    steps : int
+        Steps a query.
+    batch_size : int
+        Samples a step; 1 is allowed, as every sample's terms are unbiased.
+    step_rule : {"adaptive", "inverse_sqrt", "theory"} or StepRule
+        Step sizes; the default needs no tuning.
+    entropy_weight : float or {"free", "theorem", "paper"}
+        K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
+    mixing : float
+        Warm duals are mixed with this share of the uniform weights.
+    block : int
+        Steps between two looks at the clock, whose samples are drawn at once; results do not depend on it.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is out of range.
+
+    References
+    ----------
+    Yao, Lin and Yang (2023), algorithm 2, with the errata of the documentation.
+    """
+
+    def _run(self, state: StochasticState, batches: Iterator[Batch]) -> StochasticState:
+        problem, dual, proximal, primal = state.problem, state.dual, state.problem.proximal, state.problem.primal
+        x, y, memory, steps = state.x, state.y, state.memory, state.steps
+        xp = namespace(x)
+        bounds = xp.asarray(problem.bounds, x)
+        family, rule = problem.family, self.step_rule
+        sums, weight_sum = xp.copy(state.sums), xp.copy(state.weight)
+        center, pull = proximal_parts(problem, x)
+        extra = xp.zeros((x.shape[0], 1), x)
+        for batch in batches:
+            found = family.evaluate(x, batch)
+            u, v = found.F - bounds, found.G
+            scaled = dual.spread(y.weights) * y.inner
+            gradient = found.pullback(y.weights, scaled)
+            if proximal is not None:
+                extra = proximal.value(primal, x)[..., None]
+            eta, tau, weight, memory = rule.next(memory, x, gradient, u, v)
+            size = xp.dot(gradient, gradient)[..., None]
+            joined = xp.concat((x, y.weights, scaled, u, v, extra, size))
+            joined *= weight
+            sums += joined
+            weight_sum += weight
+            x = primal.prox(x, gradient, eta, center=center, weight=pull)
+            y = dual.prox(y, u, v, tau)
+            steps += 1
+        return replace(state, x=x, y=y, memory=memory, sums=sums, weight=weight_sum, steps=steps)

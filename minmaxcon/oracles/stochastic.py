@@ -1,0 +1,246 @@
+"""What stochastic oracles share: averages along the path, their bound, and values that stop being finite."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.checks import batch_number, check_draw, whole
+from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
+from minmaxcon.core.runs import choose, finite_runs, mask_of
+from minmaxcon.geometry import DualPoint, PerspectiveGenerator
+from minmaxcon.geometry.perspective import EntropyWeight
+from minmaxcon.oracles.mirror import check_mixing, first_dual, nonfinite_term, pick_dual
+from minmaxcon.oracles.step_rules import StepRule
+from minmaxcon.oracles.step_rules import step_rule as steps_of
+
+__all__ = ["StochasticOracle", "StochasticState"]
+
+
+@dataclass(frozen=True, slots=True)
+class StochasticState:
+    """Where a query stands; everything that the next step needs.
+
+    Attributes
+    ----------
+    problem : LevelProblem
+        What is being solved.
+    dual : PerspectiveGenerator
+        The dual generator.
+    x : array (R, d)
+        The primal iterate.
+    y : DualPoint
+        The dual iterate.
+    memory : object
+        The step rule's memory.
+    sums : array (R, d + 2k + 2p + 2)
+        Weighted sums, in float64, of x, y, a, u, v, the proximal term and the squared norm of the gradient (whatever
+        stops being finite is seen in them).
+    weight : array (R, 1)
+        The sum of the weights.
+    position : Position
+        Where the data are read from next.
+    steps, limit : int
+        Steps taken, and steps to take.
+    exhausted : bool
+        Whether a stream has ended.
+    failure : tuple of (str or None)
+        What stopped being finite, per run; such a run is frozen at its last good state.
+    """
+
+    problem: LevelProblem
+    dual: PerspectiveGenerator
+    x: Array
+    y: DualPoint
+    memory: Any
+    sums: Array
+    weight: Array
+    position: Position
+    steps: int
+    limit: int
+    exhausted: bool
+    failure: tuple[str | None, ...]
+
+
+class StochasticOracle(Oracle):
+    """A method that draws batches, takes a fixed number of steps and answers with weighted averages of what it visits.
+
+    A subclass gives :meth:`_run`, and :meth:`_visited` where a step visits more than the iterate. Parameters are those
+    of :class:`~minmaxcon.SMD`.
+    """
+
+    _batches_a_step = 1
+
+    def __init__(
+        self,
+        steps: int = 4000,
+        batch_size: int = 100,
+        step_rule: str | StepRule = "adaptive",
+        entropy_weight: EntropyWeight = "free",
+        mixing: float = 0.05,
+        block: int = 100,
+    ) -> None:
+        self.steps, self.block = whole("steps", steps), whole("block", block)
+        self.batch_size = batch_number(batch_size)
+        check_draw(self.batch_size, self._batches_a_step * self.batch_size, min(self.steps, self.block))
+        self.mixing = check_mixing(mixing)
+        PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
+        self.step_rule = steps_of(step_rule)
+        self.entropy_weight = entropy_weight
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs where a step size is a vector, else None."""
+        return self.step_rule.runs
+
+    def take(self, runs: Any) -> Self:
+        """See :meth:`Oracle.take`."""
+        other = copy.copy(self)
+        other.step_rule = self.step_rule.take(runs)
+        return other
+
+    def begin(
+        self,
+        problem: LevelProblem,
+        start: Start,
+        *,
+        accuracy: float = 0.0,
+        confidence: float = 0.9,
+        effort: float = 1.0,
+    ) -> StochasticState:
+        """See :meth:`Oracle.begin`; ``effort`` sets the number of steps, accuracy and confidence are not used."""
+        x = start.x
+        xp = namespace(x)
+        dual, y = first_dual(problem, start, self.entropy_weight, self.mixing, self.runs)
+        width = x.shape[-1] + 2 * dual.levels + 2 * dual.inner_dimension + 2
+
+        def probe() -> tuple[Array, Array]:
+            return self._probe(problem, dual, x, start.position)
+
+        with np.errstate(over="ignore", invalid="ignore"):  # the step that meets such a value names it
+            memory = self.step_rule.start(problem, dual, x, probe)
+        sums = xp.double(xp.zeros((x.shape[0], width), x))
+        none: tuple[str | None, ...] = (None,) * problem.runs
+        limit = math.ceil(self.steps * effort - 1e-6)  # 300 * 1.1**2 is 363 and a little, by rounding
+        return StochasticState(
+            problem, dual, x, y, memory, sums, sums[:, :1] + 0.0, start.position, 0, limit, False, none
+        )
+
+    def advance(self, state: StochasticState) -> StochasticState:
+        """See :meth:`Oracle.advance`: one block of steps."""
+        count = min(self.block, state.limit - state.steps)
+        batches, position = state.problem.data.draw(state.position, count * self._batches_a_step, self.batch_size)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught below, and named
+            after = self._run(state, batches)
+            if after.steps < state.steps + count:
+                after = replace(after, exhausted=True)
+            if any(f is not None for f in state.failure) or not bool(namespace(after.sums).isfinite(after.sums).all()):
+                after = self._freeze(state, after, count)
+        return replace(after, position=position)
+
+    def finished(self, state: StochasticState) -> bool:
+        """See :meth:`Oracle.finished`."""
+        return state.steps >= state.limit or state.exhausted or all(f is not None for f in state.failure)
+
+    def estimate(self, state: StochasticState) -> Estimate:
+        """See :meth:`Oracle.estimate`."""
+        xp = namespace(state.x)
+        d, k, p = state.x.shape[-1], state.dual.levels, state.dual.inner_dimension
+        started = state.weight > 0
+        mean = state.sums / xp.where(started, state.weight, state.weight + 1.0)
+        x, y, a, u, v = (mean[:, i:j] for i, j in _cuts((d, k, p, k, p)))
+        values = state.dual.support(u, v) + mean[:, -2:-1]
+        values = xp.where(started, values, values + float("inf"))
+        x = xp.where(started, x, xp.double(state.x))
+        like = state.x
+        return Estimate(
+            x=xp.asarray(x, like),
+            weights=xp.asarray(xp.where(started, y, xp.double(state.y.weights)), like),
+            scaled=xp.asarray(a, like),
+            upper=np.asarray(to_numpy(xp.max(values))),
+            values=np.asarray(to_numpy(values)),
+            samples=state.steps * self.batch_size * self._batches_a_step,
+            steps=state.steps,
+            next=Start(state.x, state.y, state.position),
+            failure=state.failure,
+        )
+
+    @abstractmethod
+    def _run(self, state: StochasticState, batches: Iterator[Batch]) -> StochasticState:
+        """Return the state after a step with each batch, or each few that a step takes."""
+
+    def _visited(self, state: StochasticState, batches: tuple[Batch, ...]) -> list[tuple[Array, Batch]]:
+        """Return the points that the next step evaluates, in order, and the batch of each."""
+        return [(state.x, batches[0])]
+
+    def _freeze(self, before: StochasticState, after: StochasticState, count: int) -> StochasticState:
+        """Put runs that are no longer finite back to their last good state, and name the step."""
+        bad = ~finite_runs(after.sums)
+        failure = list(before.failure)
+        if any(f is None for f, b in zip(failure, bad, strict=True) if b):
+            probe = before
+            drawn = before.problem.data.draw(before.position, count * self._batches_a_step, self.batch_size)[0]
+            while len(batches := tuple(islice(drawn, self._batches_a_step))) == self._batches_a_step:
+                last, probe = probe, self._run(probe, iter(batches))
+                for j in np.flatnonzero(~finite_runs(probe.sums)):
+                    if failure[j] is None:
+                        failure[j] = f"{self._cause(last, batches, int(j))} is not finite at step {last.steps}"
+            # A constraint that is not a function of x and the batch may not do it again.
+            span = f"between steps {before.steps} and {after.steps}"
+            for j in np.flatnonzero(bad):
+                failure[j] = failure[j] or f"a value is not finite {span}"
+        frozen = np.array([f is not None for f in failure])
+        return replace(
+            after,
+            x=choose(frozen, before.x, after.x),
+            y=pick_dual(mask_of(frozen, after.x), before.y, after.y),
+            sums=choose(frozen, before.sums, after.sums),
+            weight=choose(frozen, before.weight, after.weight),
+            failure=tuple(failure),
+        )
+
+    def _cause(self, state: StochasticState, batches: tuple[Batch, ...], run: int) -> str:
+        """Name what is not finite for one run in the step that ``batches`` make, causes before effects."""
+        for x, batch in self._visited(state, batches):
+            found = state.problem.family.evaluate(x, batch)
+            named = nonfinite_term(state.problem, state.dual, found.F, found.G, run)
+            if named is not None:
+                return named
+        return "the gradient"  # or, in float32, its square
+
+    def _probe(
+        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, position: Position
+    ) -> tuple[Array, Array]:
+        """Measure the gradients at points drawn from both sets: the largest mean square of a few."""
+        xp, rng = namespace(x), position.rng()
+        bounds = xp.asarray(problem.bounds[:, None, :], x)
+        points = xp.asarray(problem.primal.sample(rng, _PROBES), x)
+        drawn = dual.sample(rng, _PROBES)
+        y = dual.point(xp.asarray(drawn.weights, x), xp.asarray(drawn.inner, x))
+        in_x: Any = xp.zeros((_PROBES,), x)
+        in_y: Any = xp.zeros((int(x.shape[0]), _PROBES), x)
+        count = 0
+        for batch in problem.data.draw(position, 30, self.batch_size)[0]:
+            found = problem.family.evaluate(points, batch)
+            u, v = found.F - bounds, found.G
+            in_x = in_x + problem.primal.dual_norm(found.pullback(y.weights, dual.scaled(y))) ** 2
+            in_y = in_y + xp.max(u * u) + xp.dot(v, v)
+            count += 1
+        return xp.zeros((int(x.shape[0]),), x) + xp.max(in_x) / max(count, 1), xp.max(in_y) / max(count, 1)
+
+
+_PROBES = 16
+"""Points of the sets at which the theory's step sizes measure gradients."""
+
+
+def _cuts(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+    ends = np.cumsum(sizes).tolist()
+    return [(end - size, end) for size, end in zip(sizes, ends, strict=True)]

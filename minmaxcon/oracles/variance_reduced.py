@@ -1,0 +1,293 @@
+"""Variance-reduced mirror-prox: the accuracy of full passes at nearly the price of small batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from minmaxcon.arrays import Array, namespace
+from minmaxcon.checks import batch_number, check_draw, whole
+from minmaxcon.core import Batch, LevelProblem, Position, Start
+from minmaxcon.core.runs import finite_runs, mask_of
+from minmaxcon.geometry import DualPoint
+from minmaxcon.geometry.perspective import EntropyWeight
+from minmaxcon.oracles.exact import ExactOracle, Field, SaddleState, fail
+from minmaxcon.oracles.mirror import DualMirror, nonfinite_term, pick, pick_dual, proximal_parts
+
+__all__ = ["VarianceReduced", "VarianceReducedState"]
+
+_PIECE = 20
+"""Steps whose inequality is tested together."""
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceReducedState(SaddleState):
+    """Where a query stands.
+
+    Attributes
+    ----------
+    mirror : DualMirror
+        Mirror coordinates of dual points.
+    x_snapshot, y_snapshot : array (R, d), DualPoint
+        The snapshot w.
+    anchor_x, anchor_y : array
+        Mirror coordinates of the anchor.
+    field : Field
+        The operator at the snapshot on the full data.
+    epoch, epoch_weight : array (R, .), (R, 1)
+        Sums over the epoch, in float64, of x, y, a and the mirror coordinates of x and (y, a); and number of steps.
+    position : Position
+        Where the next piece draws.
+    """
+
+    mirror: DualMirror
+    x_snapshot: Array
+    y_snapshot: DualPoint
+    anchor_x: Array
+    anchor_y: Array
+    field: Field
+    epoch: Array
+    epoch_weight: Array
+    position: Position
+
+
+class VarianceReduced(ExactOracle):
+    r"""Mirror-prox with variance-reduced batches, for finite data.
+
+    An epoch begins with the full operator :math:`\Phi(w)` at a snapshot w, and makes K steps. With
+    :math:`\bar V_k = \beta V(\cdot, z_k) + (1-\beta)V(\cdot, \bar w)` and :math:`\beta = 1 - 1/K`,
+
+    .. math::
+        z_{k+1/2} &= \arg\min_z \gamma\langle\Phi(w), z\rangle + \bar V_k(z), \\
+        z_{k+1} &= \arg\min_z \gamma\langle\Phi(w) + \Phi_\xi(z_{k+1/2}) - \Phi_\xi(w), z\rangle + \bar V_k(z),
+
+    where the proxes hold :math:`d_x` and :math:`d_y` too. The next snapshot is the mean of the :math:`z_k`, and the
+    anchor :math:`\bar w` their mean in mirror coordinates. The noise vanishes as iterates and snapshot meet, so steps
+    need not shrink. Step sizes adapt: the inequality of the convergence proof,
+
+    .. math::
+        \gamma\sum_k\langle\Phi_\xi(z_{k+1/2}) - \Phi_\xi(w), z_{k+1/2} - z_{k+1}\rangle \le
+        \sum_k V(z_{k+1}, z_{k+1/2}) + (1-\beta)V(z_{k+1/2}, w),
+
+    is tested on every few steps; where it fails by more than a tenth of the known gap (terms with kinks need that room)
+    they are undone and steps become shorter. The estimate is the best of
+    snapshots and averages by exact evaluation, as for :class:`~minmaxcon.MirrorProx`.
+
+    Parameters
+    ----------
+    epochs : int
+        Largest number of epochs a query.
+    batch_size : int
+        Samples a step.
+    inner_steps : int, optional
+        K, rounded up to whole pieces of 20 steps. By default half the number of batches in the data, so that the two
+        evaluations of each step cost as much as the pass at the snapshot.
+    relative_accuracy : float
+        A run ends as soon as U - D is at most this share of abs(U), which is all that the level method makes use of;
+        0 for the accuracy alone that is asked for in the query.
+    entropy_weight : float or {"free", "theorem", "paper"}
+        K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
+    mixing : float
+        Warm duals are mixed with this share of the uniform weights.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is out of range.
+    Unsupported
+        When a query is about a stream.
+
+    References
+    ----------
+    Alacaoglu and Malitsky (2022), "Stochastic variance reduction for variational inequality methods", algorithm 2.
+    """
+
+    _lengthening = 1.5
+
+    def __init__(
+        self,
+        epochs: int = 50,
+        batch_size: int = 100,
+        inner_steps: int | None = None,
+        relative_accuracy: float = 0.1,
+        entropy_weight: EntropyWeight = "free",
+        mixing: float = 0.05,
+    ) -> None:
+        super().__init__(relative_accuracy, entropy_weight, mixing)
+        self.epochs, self.batch_size = whole("epochs", epochs), batch_number(batch_size)
+        check_draw(self.batch_size, self.batch_size, _PIECE)
+        self.inner_steps = None if inner_steps is None else whole("inner_steps", inner_steps)
+
+    def begin(
+        self,
+        problem: LevelProblem,
+        start: Start,
+        *,
+        accuracy: float = 0.0,
+        confidence: float = 0.9,
+        effort: float = 1.0,
+    ) -> VarianceReducedState:
+        """See :meth:`Oracle.begin`; what is returned is evaluated exactly, so the confidence is 1."""
+        first, field = self._first(problem, start, accuracy, 0.0, 0)
+        length = self._length(problem)
+        mirror, x = DualMirror(first.dual), first.x
+        anchor_x, anchor_y = problem.primal.gradient(x), mirror.coordinates(first.y)
+        xp = namespace(x)
+        width = first.sums.shape[-1] + anchor_x.shape[-1] + anchor_y.shape[-1]
+        epoch = xp.double(xp.zeros((x.shape[0], width), x))
+        given = {name: getattr(first, name) for name in SaddleState.__dataclass_fields__}
+        given |= {"limit": length * int(np.ceil(self.epochs * effort - 1e-6)), "check": length}
+        return VarianceReducedState(
+            **given,
+            mirror=mirror,
+            x_snapshot=x,
+            y_snapshot=first.y,
+            anchor_x=anchor_x,
+            anchor_y=anchor_y,
+            field=field,
+            epoch=epoch,
+            epoch_weight=epoch[:, :1] + 0.0,
+            position=start.position,
+        )
+
+    def advance(self, state: VarianceReducedState) -> VarianceReducedState:
+        """See :meth:`Oracle.advance`: one piece of an epoch, and what the end of an epoch brings."""
+        length = self._length(state.problem)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught, and named
+            batches, position = state.problem.data.draw(state.position, _PIECE, self.batch_size)
+            state = replace(self._piece(state, list(batches), length), position=position)
+            if state.steps % length == 0:
+                state = self._snapshot(state)
+                if state.steps >= min(state.check, state.limit):
+                    state = self._window(state, [state.x_snapshot], 1.5)
+                    state = replace(state, check=length * -(-state.check // length))
+        return state
+
+    def _length(self, problem: LevelProblem) -> int:
+        wanted = int(problem.data.size or 0) / (2 * self.batch_size) if self.inner_steps is None else self.inner_steps
+        return _PIECE * max(1, int(np.ceil(wanted / _PIECE)))
+
+    def _position(self, state: VarianceReducedState) -> Position:
+        # Far from here, wherever this query ends: the draws of the next do not depend on how long other runs took.
+        return state.begun.position.jumped(1)
+
+    def _piece(self, state: VarianceReducedState, batches: list[Batch], length: int) -> VarianceReducedState:
+        """Make some steps, and keep those of the runs whose inequality holds."""
+        after, sums, epoch, parts = self._steps(state, batches, length)
+        xp = namespace(state.x)
+        if (state.active & ~(finite_runs(parts) & finite_runs(sums))).any():
+            state = self._name(state, batches, length)
+        in_x, in_y, allowed = parts[:, :1], parts[:, 1:2], parts[:, 2:]
+        passed = (in_x + in_y <= allowed + len(batches) * state.slack) & mask_of(state.active, state.x)
+        weight = xp.where(passed, state.size.gamma, 0.0 * state.size.gamma)
+        count = len(batches)
+        return replace(
+            state,
+            x=pick(passed, after[0], state.x),
+            y=pick_dual(passed, after[1], state.y),
+            size=state.size.tried(passed, in_x, in_y, growth=1.05, shrink=0.5),
+            sums=state.sums + xp.where(passed, weight * sums, 0.0 * state.sums),
+            weight=state.weight + count * weight,
+            epoch=state.epoch + xp.where(passed, epoch, 0.0 * state.epoch),
+            epoch_weight=state.epoch_weight + xp.where(passed, 0.0 * weight + count, 0.0 * weight),
+            steps=state.steps + count,
+            samples=state.samples + 2 * count * self.batch_size,
+        )
+
+    def _steps(
+        self, state: VarianceReducedState, batches: Iterable[Batch], length: int
+    ) -> tuple[tuple[Array, DualPoint], Array, Array, Array]:
+        """Make a step a batch: the iterate, the sums for averages and epoch, and the parts of the inequality."""
+        problem, dual, primal = state.problem, state.dual, state.problem.primal
+        family, mirror, full = problem.family, state.mirror, state.field
+        x, y, w, y_w, anchor_x = state.x, state.y, state.x_snapshot, state.y_snapshot, state.anchor_x
+        xp = namespace(x)
+        center, pull = proximal_parts(problem, x)
+        eta, tau, share = state.size.eta, state.size.tau, 1.0 / length
+        scaled_w = dual.scaled(y_w)
+        sums: Array = 0.0
+        epoch = parts = sums
+        mirror_x, mirror_y = primal.gradient(x), mirror.coordinates(y)
+        for batch in batches:
+            # Apart from the divergence at the iterate itself, the anchor's share is linear: it shifts the gradient.
+            shift = (share / eta) * (mirror_x - anchor_x)
+            anchor, extra = mirror.anchor((1.0 - share) * mirror_y + share * state.anchor_y)
+            extra = extra / tau
+            ahead = primal.prox(x, full.gradient + shift, eta, center=center, weight=pull)
+            y_ahead = dual.prox(anchor, full.u - extra, full.v, tau)
+            here, there = family.evaluate(w, batch), family.evaluate(ahead, batch)
+            scaled = dual.scaled(y_ahead)
+            du, dv = there.F - here.F, there.G - here.G
+            change = there.pullback(y_ahead.weights, scaled) - here.pullback(y_w.weights, scaled_w)
+            x = primal.prox(x, full.gradient + change + shift, eta, center=center, weight=pull)
+            y = dual.prox(anchor, full.u + du - extra, full.v + dv, tau)
+            moved = dual.scaled(y)
+            in_x = xp.dot(change, ahead - x)
+            in_y = -xp.dot(du, y_ahead.weights - y.weights) - xp.dot(dv, scaled - moved)
+            far = (primal.divergence(x, ahead) + share * primal.divergence(ahead, w)) / eta[:, 0]
+            far = far + (dual.divergence(y, y_ahead) + share * dual.divergence(y_ahead, y_w)) / tau[:, 0]
+            parts = parts + xp.stack((in_x, in_y, far))
+            mirror_x, mirror_y = primal.gradient(x), mirror.coordinates(y)
+            sums = sums + xp.double(xp.concat((ahead, y_ahead.weights, scaled)))
+            epoch = epoch + xp.double(xp.concat((x, y.weights, moved, mirror_x, mirror_y)))
+        return (x, y), sums, epoch, parts
+
+    def _snapshot(self, state: VarianceReducedState) -> VarianceReducedState:
+        """End an epoch: its means are the next snapshot and anchor, where any of its steps were kept."""
+        xp, x, dual = namespace(state.x), state.x, state.dual
+        some = state.epoch_weight > 0
+        mean = xp.asarray(state.epoch / xp.where(some, state.epoch_weight, state.epoch_weight + 1.0), x)
+        d, k, p = x.shape[-1], dual.levels, dual.inner_dimension
+        weights, scaled = mean[:, d : d + k], mean[:, d + k : d + k + p]
+        spread = dual.spread(weights)
+        inner = xp.where(spread > 0, scaled / xp.where(spread > 0, spread, spread + 1.0), state.y_snapshot.inner)
+        rest = mean[:, d + k + p :]
+        snapshot = xp.where(some, mean[:, :d], state.x_snapshot)
+        y_snapshot = pick_dual(some, dual.point(weights, inner), state.y_snapshot)
+        field = Field.at(state.problem, dual, snapshot, y_snapshot)
+        state = fail(state, field, field.finite(), state.steps)
+        return replace(
+            state,
+            x_snapshot=snapshot,
+            y_snapshot=y_snapshot,
+            anchor_x=xp.where(some, rest[:, :d], state.anchor_x),
+            anchor_y=xp.where(some, rest[:, d:], state.anchor_y),
+            field=field,
+            samples=state.samples + int(state.problem.data.size or 0),
+            epoch=0.0 * state.epoch,
+            epoch_weight=0.0 * state.epoch_weight,
+        )
+
+    def _name(self, state: VarianceReducedState, batches: list[Batch], length: int) -> VarianceReducedState:
+        """Find the step at which a run stops being finite, and freeze it at the beginning of the piece.
+
+        Runs whose terms are finite have only made too long a step, and try again.
+        """
+        failure, probe = list(state.failure), state
+        for i, batch in enumerate(batches):
+            after, sums, _, parts = self._steps(probe, [batch], length)
+            xp = namespace(probe.x)
+            ahead = xp.asarray(sums[:, : probe.x.shape[-1]], probe.x)
+            for j in np.flatnonzero(~finite_runs(parts) | ~finite_runs(sums)):
+                named = _cause(probe, ahead, batch, int(j))
+                if failure[j] is None and state.active[j] and named is not None:
+                    failure[j] = f"{named} is not finite at step {state.steps + i}"
+            probe = replace(probe, x=after[0], y=after[1])
+        lost = np.array([found is not None for found in failure])
+        return replace(state, failure=tuple(failure), active=state.active & ~lost)
+
+
+def _cause(state: VarianceReducedState, ahead: Array, batch: Batch, run: int) -> str | None:
+    """Name what is not finite in a batch's terms for one run; None where only the steps are too long."""
+    dual = state.dual
+    for x in (state.x_snapshot, ahead):
+        found = state.problem.family.evaluate(x, batch)
+        named = nonfinite_term(state.problem, dual, found.F, found.G, run)
+        gradient = found.pullback(state.y.weights, dual.scaled(state.y))
+        if named is None and not finite_runs(gradient)[run]:
+            named = "the gradient"
+        if named is not None:
+            return named
+    return None

@@ -1,0 +1,38 @@
+"""What is kept of solves: records, folders, saved models, figures and comparisons."""
+
+from minmaxcon.results.compare import compare
+from minmaxcon.results.comparison import Comparison, Entry
+from minmaxcon.results.figures import OKABE_ITO, FrontPoint, empty_figure, front_figure, png, style_axes, trace_figure
+from minmaxcon.results.folders import check_file, check_folder, write_file, write_folder
+from minmaxcon.results.machine import describe_machine, load_average, one_thread
+from minmaxcon.results.records import RunRecord, RunsRecord, csv_text, plain, read_result, to_json, versions
+from minmaxcon.results.saved_models import model_bytes, read_model
+
+__all__ = [
+    "OKABE_ITO",
+    "Comparison",
+    "Entry",
+    "FrontPoint",
+    "RunRecord",
+    "RunsRecord",
+    "check_file",
+    "check_folder",
+    "compare",
+    "csv_text",
+    "describe_machine",
+    "empty_figure",
+    "front_figure",
+    "load_average",
+    "model_bytes",
+    "one_thread",
+    "plain",
+    "png",
+    "read_model",
+    "read_result",
+    "style_axes",
+    "to_json",
+    "trace_figure",
+    "versions",
+    "write_file",
+    "write_folder",
+]

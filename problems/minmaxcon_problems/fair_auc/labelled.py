@@ -1,0 +1,384 @@
+r"""Labelled rows with a sensitive group: how a user's file, or a column of two values, becomes them.
+
+One policy for every column: a missing, infinite or unreadable cell is refused, and so is a column that mixes numbers
+and texts; the message names file, row, line, column and remedy. Rows count from 1 without the heading.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon.tables import (
+    NUMBER,
+    Column,
+    LibsvmEncoding,
+    LibsvmRows,
+    RowEncoding,
+    Table,
+    existing_file,
+    file_format,
+    fit_encoding,
+    read_libsvm,
+    read_source,
+    shown,
+    source_name,
+)
+
+__all__ = ["LabelledData", "Value", "group_of", "label_of", "read_table", "require_all_cells"]
+
+Value = float | str
+"""A value of the label or of the sensitive column: a number (int where it is whole) or a text."""
+
+Signs = NDArray[np.int8]
+
+_POSITIVE_WORDS = frozenset({"yes", "true", "1", "positive"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledData:
+    """Features, label and sensitive group of n rows.
+
+    Attributes
+    ----------
+    features : array (n, d) float64, or scipy.sparse CSR
+        In the units of the file, unless a step that says so has scaled them.
+    label : array (n,) int8
+        +1 positive, -1 negative.
+    group : array (n,) int8
+        +1 protected, -1 unprotected.
+    feature_names : tuple of str
+        Names of the d features.
+    label_values : (negative, positive)
+        The values of the file that the signs stand for.
+    group_values : (unprotected, protected)
+        Likewise.
+    name : str
+        The file or data set, as messages name it.
+    encoding : RowEncoding or None
+        How new rows of a raw file become features; None where there is no raw file.
+
+    Raises
+    ------
+    InvalidInput
+        Lengths differ, or a sign is neither -1 nor +1.
+    """
+
+    features: Any
+    label: Signs
+    group: Signs
+    feature_names: tuple[str, ...]
+    label_values: tuple[Value, Value] = (-1, 1)
+    group_values: tuple[Value, Value] = (-1, 1)
+    name: str = "data"
+    encoding: RowEncoding | None = None
+
+    def __post_init__(self) -> None:
+        shape = (*np.shape(self.label), len(self.feature_names))
+        if len(shape) != 2 or self.features.shape != shape:
+            raise InvalidInput("features", f"shape {self.features.shape}", f"must have shape {shape}, rows by names.")
+        for argument in ("label", "group"):
+            signs = np.asarray(getattr(self, argument))
+            if signs.shape != shape[:1]:
+                raise InvalidInput(argument, f"shape {signs.shape}", f"must have shape ({shape[0]},), one per row.")
+            if not np.isin(signs, (-1, 1)).all():
+                row = int(np.argmin(np.isin(signs, (-1, 1))))
+                raise InvalidInput(argument, signs[row], f"row {row + 1} must be -1 or +1.")
+            object.__setattr__(self, argument, signs.astype(np.int8))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def select(self, indices: Any) -> LabelledData:
+        """Return the rows with the given indices, in that order (or where a boolean mask of shape (n,) holds).
+
+        Raises
+        ------
+        IndexError
+            An index outside the rows.
+        """
+        rows = np.asarray(indices)
+        return self.replace_rows(self.features[rows], self.label[rows], self.group[rows])
+
+    def replace_rows(self, features: Any, label: Signs, group: Signs) -> LabelledData:
+        """Return other rows of the same kind: names, values and encoding stay."""
+        return LabelledData(
+            features, label, group, self.feature_names, self.label_values, self.group_values, self.name, self.encoding
+        )
+
+
+def _distinct(table: Table, column: Column) -> tuple[list[Value], NDArray[np.int64]]:
+    """Return the different values of a column, sorted, and the index of each row's value."""
+    if table.is_text(column):
+        order = sorted(range(len(column.texts)), key=column.texts.__getitem__)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return [column.texts[code] for code in order], rank[column.codes]
+    values, index = np.unique(column.numbers, return_inverse=True)
+    return [int(value) if value.is_integer() else float(value) for value in values], index.astype(np.int64)
+
+
+def _position(table: Table, column: Column, values: Sequence[Value], asked: object, argument: str) -> int:
+    """Return which of the values was asked for; a number may be written in any way that reads as it."""
+    for index, value in enumerate(values):
+        if value == asked or str(value) == str(asked).strip():
+            return index
+        try:
+            if not isinstance(value, str) and value == float(str(asked)):
+                return index
+        except ValueError:
+            continue
+    near = difflib.get_close_matches(str(asked).lower(), [str(value).lower() for value in values], n=1, cutoff=0.6)
+    hint = f" did you mean {next(v for v in values if str(v).lower() == near[0])!r}?" if near else ""
+    raise DataError(
+        table.source,
+        f"column {shown(column.name)} has no value {shown(asked)}, asked for by {argument};{hint}"
+        f" values are {_listed(values)}.",
+    )
+
+
+def _listed(values: Sequence[Value]) -> str:
+    return ", ".join(shown(value) for value in values[:8]) + (", ..." if len(values) > 8 else "")
+
+
+def label_of(table: Table, column: Column, positive: object = None) -> tuple[Signs, tuple[Value, Value]]:
+    """Return the signs (n,) of a label column and its two values (negative, positive).
+
+    The positive value is ``positive`` or, by default, the larger of two numbers; of two texts the one among yes, true,
+    1 and positive if just one is, else the later in lexicographic order.
+
+    Raises
+    ------
+    DataError
+        The column has not exactly two values, or a cell is missing (its row is named), or ``positive`` is not a value.
+    """
+    values, index = _distinct(table, column)
+    where = f"column {shown(column.name)}"
+    if len(values) == 1:
+        raise DataError(
+            table.source,
+            f"one class only: {where}, the label, is {shown(values[0])} in every row; two classes are needed.",
+        )
+    if len(values) > 2:
+        raise DataError(
+            table.source,
+            f"{where}, the label, has {len(values):,} labels ({_listed(values)}) and must have two: keep the rows of"
+            " two labels or merge them into two in the file (--positive only says which of two is positive).",
+        )
+    if positive is not None:
+        chosen = _position(table, column, values, positive, "positive")
+    else:
+        words = [str(value).strip().lower() in _POSITIVE_WORDS and isinstance(value, str) for value in values]
+        chosen = words.index(True) if sum(words) == 1 else 1
+    return np.where(index == chosen, 1, -1).astype(np.int8), (values[1 - chosen], values[chosen])
+
+
+def group_of(table: Table, column: Column, protected: object = None) -> tuple[Signs, tuple[Value, Value]]:
+    """Return the signs (n,) of a sensitive column and its values (unprotected, protected).
+
+    The protected value is ``protected``, against all others; by default, of two values, the one with fewer rows (of
+    equally many the larger).
+
+    Raises
+    ------
+    DataError
+        One value only; more than two and ``protected`` not given; a missing cell (its row is named); or ``protected``
+        is not a value.
+    """
+    values, index = _distinct(table, column)
+    where = f"column {shown(column.name)}"
+    if len(values) == 1:
+        raise DataError(
+            table.source, f"{where}, the sensitive one, is {shown(values[0])} in every row; two groups are needed."
+        )
+    if protected is not None:
+        chosen = _position(table, column, values, protected, "protected")
+    elif len(values) > 2:
+        raise DataError(
+            table.source,
+            f"{where}, the sensitive one, has {len(values):,} values ({_listed(values)}); say with --protected which"
+            " one is protected, against all others.",
+        )
+    else:
+        counts = np.bincount(index)
+        chosen = 0 if counts[0] < counts[1] else 1
+    others: Value = values[1 - chosen] if len(values) == 2 else f"not {values[chosen]}"
+    return np.where(index == chosen, 1, -1).astype(np.int8), (others, values[chosen])
+
+
+def require_all_cells(
+    source: str,
+    label: Signs,
+    group: Signs,
+    *,
+    names: tuple[str, str] = ("label", "group"),
+    label_values: tuple[Value, Value] = (-1, 1),
+    group_values: tuple[Value, Value] = (-1, 1),
+) -> None:
+    """Refuse data in which a combination of group and label never occurs: an AUC within it would be undefined.
+
+    Parameters
+    ----------
+    source : str
+        What the message names.
+    label, group : array (n,)
+        Signs -1 and +1.
+    names : (label name, group name)
+        As the message calls them.
+    label_values, group_values : pairs
+        The values behind -1 and +1.
+
+    Raises
+    ------
+    DataError
+        The first empty cell is named, with the counts of all four.
+    """
+    counts = {}
+    for g, group_value in zip((-1, 1), group_values, strict=True):
+        for y, label_value in zip((-1, 1), label_values, strict=True):
+            cell = f"{names[1]}={group_value} & {names[0]}={label_value}"
+            counts[" ".join(cell.split())] = int(np.sum((group == g) & (label == y)))
+    empty = next((cell for cell, count in counts.items() if not count), None)
+    if empty is not None:
+        listed = ", ".join(f"{cell}: {count:,}" for cell, count in counts.items())
+        raise DataError(
+            source, f"no row has {empty} (rows of each cell: {listed}); every group needs rows of both labels."
+        )
+
+
+def read_table(
+    source: Any,
+    *,
+    label: str | None = None,
+    sensitive: str | int,
+    positive: object = None,
+    protected: object = None,
+    keep_sensitive: bool = False,
+    n_features: int | None = None,
+) -> LabelledData:
+    """Return the labelled rows of a file or data frame.
+
+    Parameters
+    ----------
+    source : path or data frame
+        A ``.csv`` or ``.tsv`` file (separated by commas, semicolons or tabs), ``.parquet``, LIBSVM (``.libsvm``,
+        ``.svm``, ``.txt``, ``.t`` or no suffix), text also with ``.gz``; or a pandas, polars or Arrow frame.
+    label : str
+        Column of the label, any two values; not for LIBSVM, whose label comes first on each line.
+    sensitive : str or int
+        Column of the sensitive attribute; for LIBSVM the 1-based index of a feature.
+    positive : str or number, optional
+        The positive value of the label. By default the larger of two numbers; of two texts the one among yes, true, 1
+        and positive if just one is, else the later in lexicographic order.
+    protected : str or number, optional
+        The protected value of the sensitive column, against all others. By default, of two values, the one with fewer
+        rows.
+    keep_sensitive : bool
+        Whether the sensitive column is also a feature.
+    n_features : int, optional
+        For LIBSVM only: the number of features, where the file may lack the last ones (a test file).
+
+    Returns
+    -------
+    LabelledData
+        ``label_values`` and ``group_values`` report the mapping. A column in which no value reads as a number has one
+        0/1 feature per category, in lexicographic order; every other column is one feature. LIBSVM stays sparse.
+
+    Raises
+    ------
+    DataError
+        The file or its content cannot be used; one line names file, row, column and remedy.
+    InvalidInput
+        ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``; or ``sensitive`` is no feature index
+        of a LIBSVM file.
+    MissingDependency
+        A Parquet file, and pyarrow is not installed.
+    """
+    if _is_libsvm(source):
+        if label is not None:
+            raise InvalidInput("label", label, "a LIBSVM file has its label first on each line; leave it out.")
+        return _read_libsvm(source, sensitive, positive, protected, keep_sensitive, n_features)
+    sensitive = str(sensitive)
+    if label is None:
+        raise InvalidInput("label", label, "name the column of the label; only a LIBSVM file has it in a fixed place.")
+    if label == sensitive:
+        raise InvalidInput("sensitive", sensitive, "is the label; the sensitive attribute must be another column.")
+    table = read_source(source)
+    label_column, group_column = table.column(label, "label"), table.column(sensitive, "sensitive")
+    signs, label_values = label_of(table, label_column, positive)
+    group, group_values = group_of(table, group_column, protected)
+    require_all_cells(
+        table.source, signs, group, names=(label, sensitive), label_values=label_values, group_values=group_values
+    )
+    unused = {label} if keep_sensitive else {label, sensitive}
+    encoding = fit_encoding(table, [name for name in table.columns if name not in unused])
+    features = encoding.encode_table(table)
+    names = encoding.feature_names
+    return LabelledData(features, signs, group, names, label_values, group_values, table.source, encoding)
+
+
+def _is_libsvm(source: Any) -> bool:
+    return isinstance(source, str | Path) and file_format(existing_file(source)) == "libsvm"
+
+
+def _read_libsvm(
+    path: str | Path,
+    sensitive: str | int,
+    positive: object,
+    protected: object,
+    keep_sensitive: bool,
+    n_features: int | None,
+) -> LabelledData:
+    try:
+        index = int(sensitive)
+    except ValueError:
+        raise InvalidInput("sensitive", sensitive, "in a LIBSVM file give the 1-based index of a feature.") from None
+    rows = read_libsvm(path, n_features=n_features)
+    n, d = rows.features.shape
+    if not 1 <= index <= d:
+        raise InvalidInput(
+            "sensitive", sensitive, f"{source_name(path)} has features 1 to {d}; give the index of one of them."
+        )
+    label_name, group_name = "label", f"feature {index}"
+    table = Table(
+        source_name(path),
+        {
+            label_name: _numeric(label_name, rows.labels),
+            group_name: _numeric(group_name, _dense_column(rows, index - 1)),
+        },
+        n,
+        rows.lines,
+    )
+    signs, label_values = label_of(table, table.columns[label_name], positive)
+    group, group_values = group_of(table, table.columns[group_name], protected)
+    require_all_cells(
+        source_name(path),
+        signs,
+        group,
+        names=(label_name, group_name),
+        label_values=label_values,
+        group_values=group_values,
+    )
+    encoding = LibsvmEncoding(d, None if keep_sensitive else index)
+    if not encoding.feature_names:
+        raise DataError(
+            source_name(path), f"no feature is left beside the sensitive one, {shown(index)}; the file needs another."
+        )
+    features = encoding.keep(rows.features)
+    names = encoding.feature_names
+    return LabelledData(features, signs, group, names, label_values, group_values, source_name(path), encoding)
+
+
+def _dense_column(rows: LibsvmRows, index: int) -> Any:
+    return np.asarray(rows.features[:, [index]].toarray()).ravel()
+
+
+def _numeric(name: str, numbers: Any) -> Column:
+    return Column(name, numbers, np.full(len(numbers), NUMBER, dtype=np.int32), ())

@@ -1,0 +1,246 @@
+"""How long a step takes, beside the matrix products that it cannot do without and beside other packages.
+
+All contestants take turns in one process: every round visits each of them for the same short time, and the medians over
+the rounds are reported. A machine that is busy for a while then slows all of them alike, and ratios hold.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from minmaxcon.arrays import namespace
+from minmaxcon.core import MinMaxProblem, Position, Start
+from minmaxcon.errors import InvalidInput
+from minmaxcon.oracles import SMD
+from minmaxcon.registry import plugin
+from minmaxcon.results import describe_machine, load_average, one_thread, versions
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+
+from .bench_report import PeerTime, StepsResult, StepTime, targets
+from .peers import Peer, installed_peers
+
+__all__ = ["bench_steps"]
+
+_KINDS = (("numpy", "float32"), ("numpy", "float64"), ("torch", "float32"))
+_BLOCK = 100  # steps between two looks at the clock, fewer where runs are many
+_QUIET = 0.5  # a load average up to which a machine counts as quiet
+
+
+@dataclass(slots=True)
+class _Contestant:
+    """Something to measure: ``block()`` makes some steps and returns how many; ``times`` are microseconds a step."""
+
+    block: Callable[[], int]
+    times: list[float] = field(default_factory=list)
+
+    def visit(self, seconds: float) -> None:
+        steps, begin = 0, time.perf_counter()
+        while True:
+            steps += self.block()
+            elapsed = time.perf_counter() - begin
+            if elapsed >= seconds:
+                break
+        self.times.append(1e6 * elapsed / steps)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.times)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        low, high = np.quantile(self.times, (0.25, 0.75)).tolist()
+        return low, high
+
+
+def bench_steps(
+    *,
+    seconds: float = 30.0,
+    runs: Sequence[int] = (1, 16, 256, 1024),
+    peers: bool = True,
+    batch_size: int = 100,
+    features: int = 123,
+    rows: int = 20_000,
+    rounds: int = 15,
+    seed: int = 0,
+    progress: bool = False,
+) -> StepsResult:
+    """Measure microseconds a step of linear fair AUC with adaptive steps, on one thread.
+
+    Parameters
+    ----------
+    seconds : float
+        Time to measure for, shared evenly by all that is measured; each is visited at least once a round.
+    runs : sequence of int
+        Numbers R of runs in one solve.
+    peers : bool
+        Whether other packages are measured, where they are installed, on the same mini-batches.
+    batch_size, features, rows : int
+        Samples a step, dense features, and rows of the synthetic data, of which 70% train.
+    rounds : int
+        Rounds over which medians are taken.
+    seed : int
+        Seed of data and batches.
+    progress : bool
+        Whether a bar on standard error counts the rounds, where that is a terminal.
+
+    Returns
+    -------
+    StepsResult
+        The times.
+
+    Raises
+    ------
+    InvalidInput
+        A number is out of range.
+    UnknownName
+        The fair AUC problem is not installed.
+    """
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise InvalidInput("seconds", seconds, "must be positive and finite.")
+    least = {"batch_size": (batch_size, 1), "features": (features, 1), "rows": (rows, 40), "rounds": (rounds, 1)}
+    for name, (value, limit) in least.items():
+        if value < limit:
+            raise InvalidInput(name, value, f"must be at least {limit}.")
+    runs = tuple(dict.fromkeys(runs))
+    if not runs or min(runs) < 1:
+        raise InvalidInput("runs", runs, "must be whole numbers of at least 1, such as 1,16,256,1024.")
+    before = load_average()
+    with one_thread():
+        data = _synthetic(rows, features, seed)
+        problems = {kind: _problem(data, *kind) for kind in _KINDS}
+        found, missing = installed_peers(problems["torch", "float32"]) if peers else ([], [])
+        ours: dict[tuple[str, str, int], _Contestant] = {}
+        limits: dict[tuple[str, str, int], _Contestant] = {}
+        for (engine, dtype), problem in problems.items():
+            for count in runs:
+                ours[engine, dtype, count] = _Contestant(_mirror_descent(problem, count, batch_size, seed))
+                limits[engine, dtype, count] = _Contestant(_products(problem, count, batch_size, seed))
+        theirs = [_Contestant(_peer(peer, problems["torch", "float32"], batch_size, seed)) for peer in found]
+        contestants = [*ours.values(), *limits.values(), *theirs]
+        share = _measure(contestants, seconds, rounds, progress)
+        environment = versions() | {peer.package: peer.version for peer in found}
+    steps = [
+        StepTime(*key, one.median, one.median / key[2], one.quartiles, limits[key].median) for key, one in ours.items()
+    ]
+    own = ours.get(("numpy", "float32", 1))
+    times = [_peer_time(peer, one, own) for peer, one in zip(found, theirs, strict=True)]
+    machine = {**describe_machine(), "load_average": before, "load_average_after": load_average(), "own_share": share}
+    return StepsResult(
+        steps=steps,
+        peers=times,
+        targets=targets(steps, times),
+        notes=[*_busy(before, share, machine["cores"]), *missing],
+        settings={
+            "seconds": seconds,
+            "rounds": rounds,
+            "runs": runs,
+            "batch_size": batch_size,
+            "features": features,
+            "rows": rows,
+            "seed": seed,
+            "step_rule": "adaptive",
+        },
+        machine=machine,
+        versions=environment,
+    )
+
+
+def _measure(contestants: Sequence[_Contestant], seconds: float, rounds: int, progress: bool) -> float:
+    """Let all take turns; return the share of the time that this process had a processor."""
+    for one in contestants:
+        one.block()  # caches fill, and what is made at the first step is made
+    each = seconds / (rounds * len(contestants))
+    wall, own = time.perf_counter(), time.process_time()
+    for _ in tqdm(range(rounds), desc="rounds", leave=False, disable=None if progress else True):
+        for one in contestants:
+            one.visit(each)
+    return round((time.process_time() - own) / (time.perf_counter() - wall), 3)
+
+
+def _synthetic(rows: int, features: int, seed: int) -> LabelledData:
+    """Return normal features with a signal, and every combination of label and group for a quarter of the rows."""
+    rng = np.random.default_rng(seed)
+    index = np.arange(rows)
+    label, group = ((1 - 2 * (index // every % 2)).astype(np.int8) for every in (1, 2))
+    values = rng.standard_normal((rows, features)) + 0.2 * label[:, None] * rng.standard_normal(features)
+    return LabelledData(values, label, group, tuple(f"x{j}" for j in range(features)), name="synthetic")
+
+
+def _problem(data: LabelledData, engine: str, dtype: str) -> MinMaxProblem:
+    return plugin("fair_auc").load(data=data, metric="inter_group", kappa=0.1, engine=engine, dtype=dtype)
+
+
+def _start(seed: int) -> Position:
+    """Return the position that all contestants read the data from: they see the same mini-batches."""
+    return Position.start(np.random.default_rng(seed))
+
+
+def _mirror_descent(problem: MinMaxProblem, runs: int, batch_size: int, seed: int) -> Callable[[], int]:
+    several = problem.with_bounds(*[np.linspace(1.05, 2.0, runs)] * len(problem.constraints))
+    oracle = SMD(steps=10**12, batch_size=batch_size, block=_block(runs))
+    level = several.at_level(np.full(runs, 0.5))
+    state = oracle.begin(level, Start(several.start_point(runs), None, _start(seed)))
+
+    def block() -> int:
+        nonlocal state
+        state = oracle.advance(state)
+        return oracle.block
+
+    return block
+
+
+def _products(problem: MinMaxProblem, runs: int, batch_size: int, seed: int) -> Callable[[], int]:
+    rng, xp = np.random.default_rng(seed), namespace(problem.data.like)
+    steps = _block(runs)
+    features = [batch["features"] for batch in problem.data.draw(_start(seed), steps, batch_size)[0]]
+    weights, slopes = (
+        xp.asarray(rng.standard_normal((runs, size)), problem.data.like) for size in features[0].shape[::-1]
+    )
+
+    def block() -> int:
+        for one in features:
+            weights @ one.T
+            slopes @ one
+        return steps
+
+    return block
+
+
+def _peer(peer: Peer, problem: MinMaxProblem, batch_size: int, seed: int) -> Callable[[], int]:
+    position, step = _start(seed), peer.step
+
+    def block() -> int:
+        nonlocal position
+        batches, position = problem.data.draw(position, _BLOCK, batch_size)
+        for batch in batches:
+            step(batch)
+        return _BLOCK
+
+    return block
+
+
+def _block(runs: int) -> int:
+    return max(1, min(_BLOCK, 6400 // runs))
+
+
+def _peer_time(peer: Peer, one: _Contestant, own: _Contestant | None) -> PeerTime:
+    ratio = None
+    if own is not None:
+        ratio = statistics.median(theirs / ours for theirs, ours in zip(one.times, own.times, strict=True))
+    return PeerTime(peer.package, peer.version, peer.method, one.median, one.quartiles, ratio)
+
+
+def _busy(load: float | None, share: float, cores: Any) -> Iterator[str]:
+    if (load is not None and load > _QUIET) or share < 0.97:
+        shown = "unknown" if load is None else f"{load:.2f}"
+        yield (
+            f"The machine was not quiet: load average {shown} on {cores} cores before the first measurement, and this "
+            f"process had a processor {share:.0%} of the time. Ratios hold, as all took turns; times may be too long."
+        )

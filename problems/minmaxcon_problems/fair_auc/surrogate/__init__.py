@@ -1,0 +1,1 @@
+"""The convex surrogates of the paper: quadratic pairwise losses as min-max constraints."""

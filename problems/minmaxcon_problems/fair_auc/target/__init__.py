@@ -1,0 +1,1 @@
+"""Targets on the true AUC gap, followed by smooth surrogates."""

@@ -1,0 +1,178 @@
+r"""One bound for each side of the quadratic surrogate, chosen by the true gap that it leads to.
+
+Bounds :math:`1 + \kappa_1, 1 + \kappa_2` with :math:`\kappa_{1,2} = \kappa(1 \pm s)` shift the surrogate's middle by
+:math:`\beta = (\kappa_1 - \kappa_2)/(4c_1c_2)`, which undoes the bias of the quadratic loss. The pairs of a grid are
+the runs of one solve; a second solve interpolates in s to where the true gap meets each target.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon import metrics
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.partition import Dataset
+from minmaxcon_problems.fair_auc.surrogate.build import build_problem
+
+from .problem import checked_masks
+
+__all__ = ["solve_side_bounds"]
+
+_KAPPAS = (0.03, 0.08, 0.2, 0.4, 0.8)
+_SHIFTS = (-0.95, -0.6, -0.3, 0.0, 0.3, 0.6, 0.95)
+_INACTIVE = 20.0
+
+
+def solve_side_bounds(
+    rows: LabelledData,
+    metric: FairnessMetric,
+    targets: Any,
+    *,
+    model: mm.Model,
+    objective: Any = "auc",
+    radius: float = 10.0,
+    row_weight: Any = None,
+    start: Any = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+    callbacks: Sequence[Any] = (),
+) -> mm.Solution:
+    r"""Return one run for each target: the pair of bounds of best AUC whose true gap on ``rows`` meets it.
+
+    Parameters
+    ----------
+    rows : LabelledData
+        The data.
+    metric : FairnessMetric
+        The fairness metric.
+    targets : ndarray (T,)
+        Largest true gaps; 1 and more stand for none.
+    model : Linear
+        The scoring model.
+    objective : str
+        ``"auc"`` or ``"quadratic_auc"``, which mean the same here.
+    radius : float
+        Radius of the ball of parameters.
+    row_weight : None
+        Weights are not supported here.
+    start : array_like (d,), optional
+        Parameters to start both solves from.
+    seed : int
+        Seed of the solves.
+    time_limit : float, optional
+        Seconds for both solves together.
+    callbacks : sequence of callable
+        As for :func:`minmaxcon.solve`; both solves call them.
+
+    Returns
+    -------
+    Solution
+        Of T runs; where no pair meets a target, the run of the least gap, with status ``OUT_OF_REACH``.
+
+    Raises
+    ------
+    InvalidInput
+        If the model is not linear, the objective is another one, or weights are given.
+    DataError
+        If one of the metric's subsets, or of the classes, is empty.
+    """
+    if not isinstance(model, mm.Linear):
+        raise mm.InvalidInput("method", "bounds", 'needs a linear model; use "following" for networks.')
+    if objective not in ("auc", "quadratic_auc"):
+        remedy = 'bounds the quadratic AUC loss: use objective "auc", or method "following".'
+        raise mm.InvalidInput("method", "bounds", remedy)
+    if row_weight is not None:
+        raise mm.InvalidInput("row_weight", row_weight, 'method "bounds" takes no weights; use method "following".')
+    checked_masks(rows, metric)
+    problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=radius, model=model)
+    rest = problem.primal.dimension - model.dimension
+    x0 = None if start is None else np.concatenate([np.asarray(start, dtype=np.float64), np.zeros(rest)])
+    solver = mm.SFLS(oracle=mm.SMD(steps=2000), levels=12)
+    began = time.perf_counter()
+    kappa, shift = (grid.ravel() for grid in np.meshgrid(_KAPPAS, _SHIFTS, indexing="ij"))
+    kappa, shift = np.append(kappa, _INACTIVE), np.append(shift, 0.0)
+
+    def solved(kappas: Any, shifts: Any, until: float | None, told: Sequence[Any]) -> tuple[mm.Solution, Any, Any]:
+        sides = problem.with_bounds(1.0 + kappas * (1.0 + shifts), 1.0 + kappas * (1.0 - shifts))
+        left = None if until is None else max(until - (time.perf_counter() - began), 1e-3)
+        found = mm.solve(sides, solver, seed=seed, x0=x0, time_limit=left, callbacks=told)
+        scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
+        return (
+            found,
+            _signed_gap(scores, rows, metric),
+            metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0]),
+        )
+
+    first, gap, accuracy = solved(kappa, shift, None if time_limit is None else 0.5 * time_limit, callbacks)
+    middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], targets)
+    told = [lambda _: True] if mm.Status.INTERRUPTED in first.status else callbacks  # one Ctrl-C ends both
+    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift, time_limit, told)
+    gap, accuracy = np.abs(np.concatenate([gap, second_gap])), np.concatenate([accuracy, second_accuracy])
+    feasible = np.concatenate([first.feasible, second.feasible])
+    chosen, reach = [], []
+    for target in targets:
+        meets = np.flatnonzero((gap <= target) & feasible)
+        reach.append(meets.size > 0)
+        best = meets[np.argmax(accuracy[meets])] if meets.size else np.argmin(np.where(feasible, gap, np.inf))
+        chosen.append(int(best))
+
+    def pick(name: str) -> Any:
+        return np.concatenate([np.asarray(getattr(first, name)), np.asarray(getattr(second, name))])[chosen]
+
+    parts = (*first.certificate, *second.certificate), (*first.reason, *second.reason), (*first.status, *second.status)
+    certificates, reasons, statuses = parts
+    return replace(
+        second,
+        x=pick("x"),
+        objective=pick("objective"),
+        constraints=np.stack([gap[j] - targets[i] for i, j in enumerate(chosen)])[:, None],
+        status=tuple(statuses[j] if reach[i] else mm.Status.OUT_OF_REACH for i, j in enumerate(chosen)),
+        certificate=tuple(certificates[j] for j in chosen),
+        reason=tuple(reasons[j] if reach[i] else "no pair of bounds meets it." for i, j in enumerate(chosen)),
+        trace=_trace((first, second), chosen),
+        steps=first.steps + second.steps,
+        samples=first.samples + second.samples,
+        seconds=first.seconds + second.seconds,
+    )
+
+
+def _trace(solutions: Sequence[mm.Solution], chosen: Sequence[int]) -> dict[str, Any]:
+    """Return the rows of the chosen runs, counted through both solutions, as those of runs 0, 1, ..."""
+    runs = [(solution, run) for solution in solutions for run in range(solution.runs or 1)]
+    parts = []
+    for place, (solution, run) in enumerate(runs[j] for j in chosen):
+        mine = np.asarray(solution.trace.get("run", ())) == run  # no row before the first level ends
+        rows = {name: np.asarray(column)[mine] for name, column in solution.trace.items()}
+        if rows:
+            parts.append({**rows, "run": np.full(int(mine.sum()), place)})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def _signed_gap(scores: Any, rows: LabelledData, metric: FairnessMetric) -> Any:
+    masks = metric.masks(rows.label, rows.group)
+    first, second = (metrics.auc(scores[:, masks[:, g]], scores[:, masks[:, g + 1]]) for g in (0, 2))
+    return first - second
+
+
+def _interpolated(kappa: Any, shift: Any, gap: Any, targets: Any) -> tuple[Any, Any]:
+    """Return pairs where the signed gap, linear in s between neighbours, is just inside each side of each target."""
+    found: set[tuple[float, float]] = set()
+    for level in np.unique(kappa):
+        mine = np.flatnonzero(kappa == level)
+        for left, right in itertools.pairwise(mine):
+            for target in targets[targets < 1.0]:
+                for goal in (0.97 * target, 0.0, -0.97 * target):
+                    low, high = sorted((gap[left], gap[right]))
+                    if low <= goal <= high and high > low:
+                        part = (goal - gap[left]) / (gap[right] - gap[left])
+                        found.add((float(level), round(float(shift[left] + part * (shift[right] - shift[left])), 6)))
+    pairs = sorted(found) or [(float(kappa[0]), 0.0)]
+    return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])

@@ -1,0 +1,261 @@
+"""Sweeps: the same files whatever the order and the number of processes, after any end, and never a wrong one kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.registry import Panel
+from minmaxcon_problems.fair_auc.study import run_files
+from minmaxcon_problems.fair_auc.study.front_report import plan
+from minmaxcon_problems.fair_auc.study.run_files import Configuration, read_run
+from minmaxcon_problems.fair_auc.study.sweep import Tick, run_sweep
+
+from .fake_study import FakeStudy
+
+SCRIPT = """
+import sys
+from tests.problems.fair_auc.study.fake_study import FakeStudy
+from tests.problems.fair_auc.study.test_sweep import configurations
+from minmaxcon_problems.fair_auc.study.sweep import run_sweep
+if __name__ == "__main__":
+    found = run_sweep(FakeStudy(log=sys.argv[2], delay=0.03), configurations(), sys.argv[1], jobs=int(sys.argv[3]))
+    print(len(found.records), found.kept, found.interrupted)
+"""
+
+
+def configurations(seeds: int = 4, quick: bool = False) -> list[Configuration]:
+    return plan(FakeStudy(), "fake", data=["a9a"], seeds=seeds, quick=quick).configurations
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def begun(log: Path) -> Counter[str]:
+    return Counter(line.split()[0] for line in log.read_text().splitlines())
+
+
+def start(folder: Path, log: Path, jobs: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder), str(log), str(jobs)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+    )
+
+
+def wait_for(folder: Path, count: int) -> None:
+    until = time.monotonic() + 60
+    while not folder.is_dir() or sum(path.suffix == ".json" for path in folder.iterdir()) < count:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Give the files of a sweep that ran in one process, in order."""
+    folder = tmp_path_factory.mktemp("whole") / "runs"
+    assert run_sweep(FakeStudy(), configurations(), folder).finished
+    return contents(folder)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_neither_order_nor_processes_change_a_byte(tmp_path: Path, whole: dict[str, bytes], jobs: int) -> None:
+    assert len(whole) == 80
+    shuffled = configurations()
+    random.Random(jobs).shuffle(shuffled)
+    ticks: list[Tick] = []
+    found = run_sweep(FakeStudy(), shuffled, tmp_path / "runs", jobs=jobs, report=ticks.append)
+    assert contents(tmp_path / "runs") == whole
+    assert [(tick.done, tick.total) for tick in ticks] == [(k + 1, 80) for k in range(80)]
+    assert {tick.name for tick in ticks} == {one.name for one in shuffled}
+    names = [(r["data"], r["metric"], r["model"], r["method"], r["seed"]) for r in found.records]
+    expected = [(o.panel.data, o.panel.metric, o.panel.model, o.method, o.seed) for o in shuffled]
+    assert names == expected
+
+
+@pytest.mark.parametrize("jobs,after", [(1, 3), (2, 11)])
+def test_a_killed_sweep_goes_on(tmp_path: Path, whole: dict[str, bytes], jobs: int, after: int) -> None:
+    folder, log = tmp_path / "runs", tmp_path / "log"
+    process = start(folder, log, jobs)
+    wait_for(folder, after)
+    process.kill()
+    process.communicate()
+    time.sleep(0.5)  # a worker may still end what it had begun
+    finished = {path.stem for path in folder.iterdir() if path.suffix == ".json"}
+    assert after <= len(finished) < len(whole)
+    (folder / f".{next(iter(finished))}.json.new-0123abcd").write_text("half")
+    before = begun(log)
+    found = run_sweep(FakeStudy(log=str(log)), configurations(), folder, jobs=jobs)
+    assert contents(folder) == whole
+    assert found.kept == len(finished)
+    again = begun(log) - before
+    assert set(again) == {Path(name).stem for name in whole} - finished
+    assert set(again.values()) == {1}
+
+
+def test_a_killed_worker_is_named_and_the_rest_goes_on(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    folder, log = tmp_path / "runs", tmp_path / "log"
+    process = start(folder, log, 2)
+    wait_for(folder, 5)
+    os.kill(int(log.read_text().splitlines()[-1].split()[1]), signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "a worker process was killed" in err
+    assert run_sweep(FakeStudy(), configurations(), folder).finished
+    assert contents(folder) == whole
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_what_has_finished(tmp_path: Path, jobs: int) -> None:
+    process = start(tmp_path / "runs", tmp_path / "log", jobs)
+    wait_for(tmp_path / "runs", 4)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert err == ""
+    records, kept, interrupted = out.split()
+    assert (kept, interrupted) == ("0", "True")
+    assert 4 <= int(records) < 80
+
+
+LEAKING = """
+import sys
+from joblib.externals.loky.backend import resource_tracker
+from minmaxcon_problems.fair_auc.study.sweep import run_sweep
+from tests.problems.fair_auc.study.fake_study import FakeStudy
+from tests.problems.fair_auc.study.test_sweep import configurations
+
+assert run_sweep(FakeStudy(), configurations()[:4], sys.argv[1], jobs=2).finished
+resource_tracker.register("/loky-of-a-worker-that-was-ended", "semlock")
+"""
+
+
+def test_semaphores_of_ended_workers_are_no_news_for_the_reader(tmp_path: Path) -> None:
+    """As after Ctrl-C at an unlucky moment, when joblib's tracker finds one that nobody has given back."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    command = [sys.executable, "-c", LEAKING, str(tmp_path / "runs")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("damage", ["half", "empty", "flipped", "list", "undigested"])
+def test_a_damaged_file_is_computed_again(tmp_path: Path, whole: dict[str, bytes], damage: str) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for name, content in whole.items():
+        (folder / name).write_bytes(content)
+    name, content = "a9a-group-linear-level_set-1.json", whole["a9a-group-linear-level_set-1.json"]
+    flipped = content.replace(b'"asked": 0.05', b'"asked": 0.06')
+    assert flipped != content
+    undigested = json.dumps({key: value for key, value in json.loads(content).items() if key != "blake2b"}).encode()
+    spoiled = {"half": content[:400], "empty": b"", "flipped": flipped, "list": b"[]", "undigested": undigested}
+    (folder / name).write_bytes(spoiled[damage])
+    log = tmp_path / "log"
+    found = run_sweep(FakeStudy(log=str(log)), configurations(), folder)
+    assert contents(folder) == whole
+    assert begun(log) == {Path(name).stem: 1}
+    (note,) = found.notes
+    assert note.startswith(f"{name} was computed again: is damaged")
+
+
+def test_files_of_other_runs_are_refused_or_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "runs"
+    quick = configurations(1, quick=True)
+    run_sweep(FakeStudy(), quick, folder)
+    old = contents(folder)
+    with pytest.raises(mm.InvalidInput, match=r"quick = True, this one has False; .*--overwrite"):
+        run_sweep(FakeStudy(), configurations(1), folder)
+    assert contents(folder) == old
+    assert run_sweep(FakeStudy(), configurations(1), folder, overwrite=True).kept == 0
+    assert contents(folder) != old
+    monkeypatch.setattr(run_files.mm, "__version__", "9.9.9")
+    with pytest.raises(mm.InvalidInput, match=r"minmaxcon = '.*', this one has '9.9.9'"):
+        run_sweep(FakeStudy(), configurations(1), folder)
+
+
+def test_files_of_other_settings_are_refused_or_replaced(tmp_path: Path) -> None:
+    run_sweep(FakeStudy(), configurations(1), tmp_path)
+    old = contents(tmp_path)
+    other = plan(FakeStudy(steps=30), "fake", data=["a9a"], seeds=1).configurations
+    with pytest.raises(mm.InvalidInput, match=r"setting steps = 20, this one has 30; .*--overwrite"):
+        run_sweep(FakeStudy(steps=30), other, tmp_path)
+    assert contents(tmp_path) == old
+    assert run_sweep(FakeStudy(steps=30), other, tmp_path, overwrite=True).kept == 0
+    assert run_sweep(FakeStudy(), configurations(1), tmp_path, overwrite=True).kept == 0
+    assert contents(tmp_path) == old
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_configuration_that_fails_is_left_out(tmp_path: Path, jobs: int) -> None:
+    found = run_sweep(FakeStudy(broken="level_set"), configurations(1), tmp_path, jobs=jobs)
+    assert not found.finished
+    assert len(found.records) == 16
+    assert set(found.failures.values()) == {"RuntimeError: first line\nsecond line"}
+    with pytest.raises(mm.DataError, match="no such file"):
+        run_sweep(FakeStudy(broken="input"), configurations(2), tmp_path / "other", jobs=jobs)
+
+
+@pytest.mark.rel
+@pytest.mark.slow
+def test_sweep_order(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """64 configurations, shuffled, with one process and with two."""
+    chosen = configurations()[:64]
+    expected = {f"{one.name}.json": whole[f"{one.name}.json"] for one in chosen}
+    for jobs in (1, 2):
+        for shuffle in range(3):
+            random.Random(shuffle).shuffle(chosen)
+            folder = tmp_path / f"{jobs}-{shuffle}"
+            run_sweep(FakeStudy(), chosen, folder, jobs=jobs)
+            assert contents(folder) == expected
+
+
+@pytest.mark.rel
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_sweep_kill(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """A random worker of each of 20 sweeps is killed; run again it ends the same, and nothing is done twice."""
+    rng = random.Random(0)
+    for sweep in range(20):
+        folder, log = tmp_path / f"runs{sweep}", tmp_path / f"log{sweep}"
+        process = start(folder, log, 2)
+        wait_for(folder, rng.randint(1, 40))
+        workers = sorted({int(line.split()[1]) for line in log.read_text().splitlines()})
+        os.kill(rng.choice(workers), signal.SIGKILL)
+        process.communicate(timeout=60)
+        finished = {path.stem for path in folder.iterdir() if path.suffix == ".json"}
+        before = begun(log)
+        run_sweep(FakeStudy(log=str(log)), configurations(), folder, jobs=2)
+        assert contents(folder) == whole
+        assert begun(log) - before == Counter({Path(name).stem: 1 for name in whole if Path(name).stem not in finished})
+
+
+def test_arguments(tmp_path: Path) -> None:
+    with pytest.raises(mm.InvalidInput, match="jobs=0: must be at least 1"):
+        run_sweep(FakeStudy(), configurations(1), tmp_path, jobs=0)
+    with pytest.raises(mm.InvalidInput, match="occurs twice"):
+        run_sweep(FakeStudy(), configurations(1) * 2, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(mm.InvalidInput, match="cannot be written"):
+        run_sweep(FakeStudy(), configurations(1), tmp_path / "file")
+
+
+def test_names_that_are_no_file_names(tmp_path: Path) -> None:
+    one = Configuration("fake", Panel("../a b", "x/y", "linear"), "level_set", 0, False)
+    assert one.name == ".._a_b-x_y-linear-level_set-0"
+    record: dict[str, Any] = {"status": "done", "points": [], "value": float("nan")}
+    run_files.write_run(tmp_path / f"{one.name}.json", one, record)
+    assert read_run(tmp_path / f"{one.name}.json", one)["value"] is None

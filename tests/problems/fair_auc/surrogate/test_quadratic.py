@@ -1,0 +1,204 @@
+"""Closed forms of the linear model: moments, the Lagrangian's minimiser, the exact sets, and independent values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+
+import minmaxcon as mm
+from minmaxcon_problems.fair_auc import METRICS, least_kappa, plugin
+from minmaxcon_problems.fair_auc.surrogate.quadratic import GroupMoments
+from tests.cases import fair_auc, labelled
+from tests.problems.fair_auc.surrogate.test_constraint import all_pairs, pairs_of
+
+Array = Any
+
+
+class InPieces(mm.Finite):
+    """A source that hands out its rows a few at a time, as one that does not fit in memory would."""
+
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[float, mm.Batch]]:
+        return super().chunks(7 if rows is None else min(rows, 7))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("pieces", [False, True])
+@pytest.mark.parametrize("metric", ["group", "inter_group", "bpsn_bnsp"])
+def test_moments_are_means_and_population_covariances(metric: str, sparse: bool, pieces: bool) -> None:
+    rows = labelled(3, n=60, sparse=sparse)
+    problem = fair_auc(metric, rows=rows)
+    data = problem.data
+    assert isinstance(data, mm.Finite)
+    moments = GroupMoments.of(InPieces(data.arrays) if pieces else data)
+    features = rows.features.toarray() if sparse else rows.features
+    slots = [mask for pair in pairs_of(problem) for mask in pair]
+    for slot, mask in enumerate(slots):
+        assert moments.means[slot] == pytest.approx(features[mask].mean(axis=0), abs=1e-13)
+        expected = np.cov(features[mask].T, bias=True)
+        assert moments.covariances[slot] == pytest.approx(expected, abs=1e-12)
+
+
+def minimum(problem: mm.MinMaxProblem, level: mm.LevelProblem, y: Array, a: Array, start: Array) -> float:
+    """Minimise the Lagrangian by a general method (SLSQP), from several starts."""
+    radius, d = problem.primal.parts[0].radius, problem.primal.parts[0].dimension
+
+    def function(x: Array) -> tuple[float, Array]:
+        value, gradient = level.lagrangian(x[None], y[None], a[None])
+        return float(value[0]), gradient[0]
+
+    ball = {
+        "type": "ineq",
+        "fun": lambda x: radius**2 - x[:d] @ x[:d],
+        "jac": lambda x: np.concatenate([-2 * x[:d], np.zeros(x.size - d)]),
+    }
+    found = [
+        scipy.optimize.minimize(
+            function, x0, jac=True, method="SLSQP", constraints=[ball], options={"ftol": 1e-15, "maxiter": 500}
+        )
+        for x0 in (start, np.zeros_like(start))
+    ]
+    return float(min(result.fun for result in found if result.success))
+
+
+@pytest.mark.parametrize("radius", [10.0, 0.2], ids=["inside", "active_ball"])
+@pytest.mark.parametrize("weight", [0.0, 0.7], ids=["plain", "proximal"])
+def test_the_lagrangian_is_minimised(radius: float, weight: float) -> None:
+    problem = fair_auc("intra_group", 0.3, radius=radius)
+    rng = np.random.default_rng(0)
+    active = 0
+    for trial in range(8):
+        center = problem.primal.sample(rng, 1)[0]
+        if weight:
+            problem = problem.with_proximal(center, weight)
+        level = problem.at_level(0.3)
+        y = np.array([1.0, 0.0, 0.0]) if trial == 0 else rng.dirichlet(np.ones(3))
+        a = np.repeat(y, [1, 2, 2]) * rng.uniform(-0.5, 0.5, 5)
+        x = problem.family.lagrangian_minimizer(y, a, problem.data, center if weight else None, weight)
+        assert problem.primal.contains(x, 1e-9)
+        active += abs(np.linalg.norm(x[:3]) - radius) < 1e-9
+        value = float(level.lagrangian(x[None], y[None], a[None])[0][0])
+        assert value <= minimum(problem, level, y, a, x) + 1e-9
+        # which the bound drawn from it confirms from below
+        bound = mm.core.lower.lower_bound(level, y[None], a[None], x[None])[0]
+        assert bound == pytest.approx(value, abs=1e-9)
+    assert (active > 0) == (radius < 1)
+
+
+def test_fewer_samples_than_features() -> None:
+    """Directions without variance: the minimiser runs to the boundary of the ball, and the bound stays tight."""
+    rows = labelled(0, n=16, d=40)
+    problem = fair_auc("inter_group", 0.1, rows=rows, radius=2.0)
+    level, rng = problem.at_level(0.3), np.random.default_rng(0)
+    for _ in range(5):
+        y = rng.dirichlet(np.ones(3))
+        a = np.repeat(y, [1, 2, 2]) * rng.uniform(-0.5, 0.5, 5)
+        x = problem.family.lagrangian_minimizer(y, a, problem.data)
+        value = float(level.lagrangian(x[None], y[None], a[None])[0][0])
+        assert mm.core.lower.lower_bound(level, y[None], a[None], x[None])[0] == pytest.approx(value, abs=1e-7)
+        others = problem.primal.sample(rng, 2000)
+        values = level.lagrangian(others, np.tile(y, (2000, 1)), np.tile(a, (2000, 1)))[0]
+        assert value <= values.min() + 1e-9
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_sets_hold_every_optimal_variable_and_no_more(metric: str) -> None:
+    """For every w of the sphere the best a, b and alpha lie in their sets; the largest of each touches its bound."""
+    problem = fair_auc(metric, 0.1, radius=2.0)
+    rows = problem.details["dataset"].train
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(4000, 3))
+    w *= 2.0 / np.linalg.norm(w, axis=1, keepdims=True)
+    scores = w @ rows.features.T
+    means = np.stack([scores[:, mask].mean(axis=1) for pair in pairs_of(problem) for mask in pair], axis=1)
+    offset = float(problem.primal.parts[1].upper.max())
+    duals = [c.dual for c in (problem.objective, *problem.constraints)]
+    reach = max(dual.reach for dual in duals if dual is not None)
+    alpha = means[:, ::2] - means[:, 1::2]
+    assert np.abs(means).max() <= offset + 1e-12
+    assert np.abs(alpha).max() <= reach + 1e-12
+    assert np.abs(means).max() >= 0.99 * offset
+    assert np.abs(alpha).max() >= 0.99 * reach
+    for dual, columns in zip(duals, ([0], [1, 2], [3, 4]), strict=True):
+        assert dual is not None
+        assert dual.dimension == len(columns)
+        best = dual.maximize(problem.family.evaluate(_at(w, means), problem.data.arrays).G[:, columns])[0]
+        assert best == pytest.approx(alpha[:, columns], abs=1e-12)
+
+
+def _at(w: Array, means: Array) -> Array:
+    return np.concatenate([w, means], axis=1)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_three_ways_to_the_value(metric: str) -> None:
+    """The exact pass, the plug-in's own evaluation and all pairs agree at any w, the others at the best a and b."""
+    problem = fair_auc(metric, 0.1, c1=0.45, c2=1.05)
+    for x in problem.primal.sample(np.random.default_rng(1), 5):
+        best = problem.family.refine(x[None], problem.data)
+        exact = problem.at_level(0.0).values(best)[0]
+        report = plugin.evaluate(problem, best[0])
+        assert [report["objective"], *report["values"]] == pytest.approx(exact, rel=1e-10)
+        assert exact == pytest.approx(all_pairs(problem, x[:3]), rel=1e-10)
+
+
+@pytest.mark.parametrize("c1, c2", [(0.5, 1.0), (0.25, 1.0), (0.5, 1.2)])
+def test_no_model_has_a_kappa_below_the_least(c1: float, c2: float) -> None:
+    least = least_kappa(c1, c2)
+    assert least == pytest.approx(2 * c1 * c2**2 - 1)
+    problem = fair_auc("inter_group", least + 1.0, c1=c1, c2=c2)
+    points = problem.family.refine(problem.primal.sample(np.random.default_rng(0), 2000), problem.data)
+    values = problem.at_level(np.zeros(2000)).values(points)[:, 1:]
+    assert values.max(axis=1).min() >= 1 + least - 1e-12
+    start = problem.at_level(0.0).values(problem.start_point())[0, 1:]
+    assert start == pytest.approx(1 + least)
+    for kappa in (least - 1e-6, [least + 0.1, least - 0.2]):
+        with pytest.raises(mm.InvalidInput, match=f"{least:g}"):
+            fair_auc("inter_group", kappa, c1=c1, c2=c2)
+
+
+def test_c1_and_c2_of_one_are_refused_for_every_kappa_below_one() -> None:
+    for kappa in (0.0, 0.5, 0.999):
+        with pytest.raises(mm.InvalidInput, match=r"infeasible.*kappa below 1"):
+            fair_auc("group", kappa, c1=1.0, c2=1.0)
+    fair_auc("group", 1.001, c1=1.0, c2=1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_least_kappa_itself_leaves_no_room(dtype: str) -> None:
+    problem = fair_auc("inter_group", 0.0, dtype=dtype)
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300, batch_size=20)))
+    assert solution.status is mm.Status.NOT_STRICTLY_FEASIBLE
+    assert solution.constraints == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("option", ["c1", "c2", "radius"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+def test_numbers_out_of_range_are_named(option: str, value: float) -> None:
+    with pytest.raises(mm.InvalidInput, match=f"^{option}="):
+        fair_auc("group", 0.1, **{option: value})
+
+
+@pytest.mark.parametrize("kappa", [np.nan, [0.1, np.inf], [], [[0.1]], "much", None])
+def test_kappas_that_are_no_numbers(kappa: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match=r"^kappa="):
+        fair_auc("group", kappa)
+
+
+def test_two_scalings_of_one_problem() -> None:
+    """(c1, kappa) = (.5, .1) and (1, 1.2) are the same problem: only (1 + kappa) / (c1 c2^2) matters."""
+    one, other = fair_auc("intra_group", 0.1), fair_auc("intra_group", 1.2, c1=1.0)
+    assert other.bounds() == pytest.approx(2.0 * one.bounds())
+    x = one.primal.sample(np.random.default_rng(0), 3)
+    zero = np.zeros(3)
+    assert other.at_level(zero).values(x) == pytest.approx(2.0 * one.at_level(zero).values(x), rel=1e-12)
+
+
+def test_layouts_do_not_mix() -> None:
+    one, other = fair_auc("group", 0.1), fair_auc("inter_group", 0.1)
+    with pytest.raises(mm.Unsupported, match="layouts"):
+        mm.MinMaxProblem(one.objective, other.constraints, one.primal, one.data).at_level(0.5)

@@ -1,0 +1,107 @@
+"""One minus the AUC, followed as an objective: its value, gradient and single samples, and what a fit gains by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import minmaxcon as mm
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core.constraint import family_of
+from minmaxcon.core.linearisation import exact_gradients, exact_values
+from minmaxcon_problems.fair_auc import resolve_metric
+from minmaxcon_problems.fair_auc.target.following import FollowedLoss
+from minmaxcon_problems.fair_auc.target.frozen import FrozenDistributions
+from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+from tests.cases import labelled
+from tests.problems.fair_auc.by_pairs import smooth_auc
+
+Array = Any
+
+ROWS = labelled(4, n=150)
+POSITIVE = ROWS.label > 0
+CLASSES = np.stack([POSITIVE / POSITIVE.mean(), ~POSITIVE / (~POSITIVE).mean()], axis=1)
+MODELS = [("linear", "numpy"), ("linear", "torch"), ("mlp", "torch")]
+
+
+def setting(name: str, engine: str) -> tuple[mm.Model, mm.Finite, Array, FollowedLoss]:
+    model: mm.Model = mm.Linear(3) if name == "linear" else mm.MLP(3, 4)
+    data = mm.Finite({"features": ROWS.features, "weights": CLASSES}, engine=engine)
+    drawn = np.random.default_rng(0).normal(size=(2, model.dimension))
+    x = namespace(data.like).asarray(drawn, data.like)
+    scores = np.stack([model.predict(w, ROWS.features) for w in drawn])
+    return model, data, x, FollowedLoss(model, FrozenDistributions.of(scores, CLASSES, bandwidth=0.1, bins=2**15))
+
+
+@pytest.mark.parametrize("name, engine", MODELS)
+def test_value_and_gradient_are_those_of_the_smoothed_auc(name: str, engine: str) -> None:
+    model, data, x, loss = setting(name, engine)
+    values, gradients = exact_gradients(family_of([loss]), x, data)
+    for r, w in enumerate(np.asarray(to_numpy(x))):
+        beta = 0.1 * model.predict(w, ROWS.features).std()
+
+        def smoothed(point: Array, beta: float = beta) -> float:
+            h = model.predict(point, ROWS.features)
+            return 1.0 - smooth_auc(h[POSITIVE], h[~POSITIVE], beta)
+
+        assert values[r, 0] == pytest.approx(smoothed(w), abs=1e-6)
+        for i in range(0, w.size, 3):
+            step = np.zeros_like(w)
+            step[i] = 1e-5
+            slope = (smoothed(w + step) - smoothed(w - step)) / 2e-5
+            assert gradients[r, 0, i] == pytest.approx(slope, abs=1e-4)
+
+
+@pytest.mark.parametrize("name, engine", MODELS)
+def test_single_samples_have_the_mean_of_the_whole(name: str, engine: str) -> None:
+    _, data, x, loss = setting(name, engine)
+    away = 1.1 * x
+    whole = exact_values(family_of([loss]), away, data)[:, 0]
+    singles = [loss.terms(away, {key: value[i : i + 1] for key, value in data.arrays.items()})[0] for i in range(150)]
+    assert np.mean([np.asarray(to_numpy(one)) for one in singles], axis=0) == pytest.approx(whole, rel=1e-9)
+
+
+def test_one_point_and_a_row_of_points_agree() -> None:
+    model, data, x, loss = setting("linear", "numpy")
+    alone = FollowedLoss(model, loss.frozen.take([0]))
+    found, many = alone.evaluate(x[0], data.arrays), loss.evaluate(x, data.arrays)
+    assert pytest.approx(many.F[0], rel=1e-12) == found.F
+    both = many.pullback(np.ones(2), np.zeros((2, 0)))
+    assert found.pullback(np.ones(()), np.zeros(0)) == pytest.approx(both[0], rel=1e-9)
+
+
+def test_the_objective_of_a_fit_is_one_minus_the_true_auc() -> None:
+    rows = labelled(3, n=600)
+    problem = build_target_problem(rows, resolve_metric("group"), 0.05)
+    solution = mm.solve(problem, mm.SuccessiveApproximation(tolerance=1e-4, margin=2e-4))
+    scores = rows.features @ solution.x
+    assert solution.objective == pytest.approx(1.0 - roc_auc_score(rows.label > 0, scores), abs=1e-12)
+    assert solution.constraints.max() <= 0
+
+
+def test_a_refreshed_problem_follows_its_objective_too() -> None:
+    problem = build_target_problem(labelled(3, n=200), resolve_metric("group"), 0.05)
+    x = problem.start_point()
+    ordinary = problem.refreshed(problem.measure.observe(x))
+    assert isinstance(ordinary.objective, FollowedLoss)
+    values = exact_values(ordinary.family, x, problem.data)[0]
+    observation = problem.measure.observe(x)
+    assert observation.objective is not None
+    assert values == pytest.approx([observation.objective[1][0], *observation.smoothed[0]], abs=1e-4)
+
+
+def test_warmup_steps_tell_how_far_the_start_has_come() -> None:
+    rows, metric = labelled(3, n=300), resolve_metric("group")
+    starts = [
+        build_target_problem(rows, metric, 0.05, model=mm.MLP(3, 3), warmup_steps=steps).start for steps in (1, 5, 40)
+    ]
+    # The loss that is followed to get there, by all pairs.
+    losses = []
+    for start in starts:
+        scores = np.asarray(mm.MLP(3, 3).predict(start, rows.features))
+        differences = scores[rows.label > 0][:, None] - scores[rows.label < 0]
+        losses.append(float(np.mean((differences - 1.0) ** 2)))
+    assert losses[0] > losses[1] > losses[2]

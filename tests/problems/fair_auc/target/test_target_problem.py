@@ -1,0 +1,180 @@
+"""The problem behind a target: what it is made of, engines, networks, runs, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import minmaxcon as mm
+from minmaxcon.arrays import to_numpy
+from minmaxcon_problems.fair_auc import resolve_metric
+from minmaxcon_problems.fair_auc.target.objectives import AUCObjective, LogisticObjective
+from minmaxcon_problems.fair_auc.target.problem import build_target_problem, checked_gap
+from tests.cases import labelled
+from tests.problems.fair_auc.by_pairs import biased, masks_of, sklearn_gap
+
+Array = Any
+
+ROWS = biased(2, n=400)
+
+
+def build(metric: str = "inter_group", gap: Any = 0.02, **options: Any) -> mm.RefreshedProblem:
+    return build_target_problem(ROWS, resolve_metric(metric), gap, **options)
+
+
+def solved(problem: mm.MinMaxProblem, **options: Any) -> mm.Solution:
+    return mm.solve(problem, mm.SuccessiveApproximation(margin=2e-4), **options)
+
+
+@pytest.mark.parametrize("objective, variables", [("quadratic_auc", 2), ("logistic", 1), (AUCObjective(1.0, 0.5), 2)])
+def test_parameters_come_first_and_the_objectives_variables_follow(objective: Any, variables: int) -> None:
+    problem = build(objective=objective, gap=[0.01, 0.02, 0.03])
+    assert problem.primal.dimension == 6 + variables
+    assert problem.start.tolist() == [0.0] * (6 + variables)
+    assert problem.runs == 3
+    assert problem.bounds().tolist() == [[0.01, 0.01], [0.02, 0.02], [0.03, 0.03]]
+    assert problem.details["max_gap"] == [0.01, 0.02, 0.03]
+    assert "biased" in problem.name
+    assert "inter_group" in problem.name
+
+
+def test_the_measure_is_the_true_gap() -> None:
+    problem, masks = build("bpsn_bnsp"), masks_of(ROWS, "bpsn_bnsp")
+    x = np.random.default_rng(0).normal(size=(3, 8))
+    values = problem.measure.observe(x).values
+    for r in range(3):
+        gap = sklearn_gap(ROWS.features @ x[r, :6], masks)
+        assert values[r] == pytest.approx([gap, -gap], abs=1e-12)
+
+
+def test_every_target_of_one_solve_is_met_as_if_alone() -> None:
+    gaps, masks = [0.0, 0.01, 0.03, 0.06, 1.0], masks_of(ROWS, "inter_group")
+    many = solved(build(gap=gaps))
+    for j, gap in enumerate(gaps):
+        alone = solved(build(gap=gap))
+        assert many.objective[j] == pytest.approx(alone.objective, abs=1e-9)
+        assert many.x[j] == pytest.approx(alone.x, abs=1e-9)
+        true = abs(sklearn_gap(ROWS.features @ many.x[j, :6], masks))
+        assert many.constraints[j].max() == pytest.approx(true - gap, abs=1e-12)
+        assert true <= gap or many.status[j] is mm.Status.OUT_OF_REACH
+    assert (np.diff(many.objective[1:]) <= 1e-6).all()  # looser targets cost less
+
+
+def test_scores_of_another_scale_make_no_difference() -> None:
+    """Features in other units and a ball as much larger: the same scores."""
+    scaled = ROWS.replace_rows(ROWS.features * 1e-3, ROWS.label, ROWS.group)
+    one = solved(build())
+    other = solved(build_target_problem(scaled, resolve_metric("inter_group"), 0.02, radius=1e4))
+    assert other.objective == pytest.approx(one.objective, abs=1e-6)
+    assert 1e-3 * other.x[:6] == pytest.approx(one.x[:6], abs=1e-5)
+
+
+def test_engines_and_precisions_agree() -> None:
+    double = solved(build())
+    for engine, dtype in (("torch", "float64"), ("numpy", "float32"), ("torch", "float32")):
+        other = solved(build(engine=engine, dtype=dtype))
+        assert other.objective == pytest.approx(double.objective, abs=1e-3 if dtype == "float32" else 1e-8)
+        assert other.constraints.max() <= 0
+
+
+def test_defaults_of_models() -> None:
+    linear, network = build(), build(model=mm.MLP(6, 3), seed=5)
+    assert (linear.data.engine, linear.data.dtype) == ("numpy", "float64")
+    assert (network.data.engine, network.data.dtype) == ("torch", "float32")
+    assert linear.primal.dimension == 6  # the default objective has no variables of its own
+    plain = build(model=mm.MLP(6, 3), seed=5, objective="quadratic_auc")
+    np.testing.assert_array_equal(plain.start[:-2], mm.MLP(6, 3).start(5))
+    assert isinstance(linear.details["model"], mm.Linear)
+
+
+@pytest.mark.parametrize("model", [mm.Linear(6), mm.MLP(6, 2)], ids=["linear", "network"])
+def test_sparse_rows_are_kept_for_linear_models_only(model: mm.Model) -> None:
+    held = ROWS.replace_rows(scipy.sparse.csr_array(ROWS.features), ROWS.label, ROWS.group)
+    problem = build_target_problem(held, resolve_metric("group"), 0.02, model=model)
+    features = problem.data.arrays["features"]
+    assert hasattr(features, "tocsr") == isinstance(model, mm.Linear)
+    whole = features.toarray() if hasattr(features, "tocsr") else np.asarray(to_numpy(features))
+    assert whole == pytest.approx(ROWS.features, abs=1e-6)
+
+
+def test_a_followed_objective_starts_where_the_quadratic_loss_ends() -> None:
+    """From constant scores there is nothing to follow."""
+    before = solved(build(gap=1.0, objective="quadratic_auc"))
+    np.testing.assert_allclose(build().start, before.x[:6], atol=1e-6)
+    assert build().start @ ROWS.features.T @ ROWS.label > 0
+
+
+def test_the_starting_point_meets_every_target() -> None:
+    """A constant model has no gap, and every target has a model that meets it."""
+    for model in (mm.Linear(6), mm.MLP(6, 2)):
+        problem = build(model=model, objective="quadratic_auc")
+        assert problem.measure.observe(problem.start_point()).values.tolist() == [[0.0, 0.0]]
+
+
+def test_any_network() -> None:
+    import torch
+
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(6, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+    problem = build(model=mm.TorchModule(module, bound=50.0), gap=0.05)
+    solution = mm.solve(problem, mm.SuccessiveApproximation(iterations=30))
+    assert solution.feasible
+    scores = problem.details["model"].predict(solution.x[: problem.details["model"].dimension], ROWS.features)
+    assert abs(sklearn_gap(scores, masks_of(ROWS, "inter_group"))) <= 0.05 + 1e-3  # float32 against float64
+    assert solution.objective < 0.4
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    "bad", [-0.01, [0.02, -0.1], float("nan"), [0.1, float("inf")], [], [[0.1]], "small", None, {}]
+)
+def test_targets_out_of_range(bad: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match=r"max_gap=.*at least 0.*0\.02"):
+        checked_gap(bad)
+    with pytest.raises(mm.InvalidInput, match="max_gap="):
+        build(gap=bad)
+
+
+def test_targets_in_range() -> None:
+    assert checked_gap(0) == 0.0
+    assert checked_gap(np.float32(0.5)) == 0.5
+    assert checked_gap([0.1, 0.2]).tolist() == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"objective": "acu"}, r"(?i)objective.*acu.*auc"),
+        ({"radius": float("nan")}, r"radius=.*positive and finite"),
+        ({"radius": None}, r"radius=.*positive and finite"),
+        ({"bandwidth": 0.0}, r"bandwidth=.*positive and finite"),
+        ({"warmup_steps": 0}, r"warmup_steps=0: .*at least 1"),
+        ({"warmup_steps": 2.5}, r"warmup_steps=2.5: .*whole number"),
+        ({"row_weight": -np.ones(400)}, r"row_weight=.*positive"),
+        ({"row_weight": np.ones(5)}, r"row_weight=.*400 rows"),
+        ({"model": mm.MLP(6, 2), "engine": "numpy"}, r"torch"),
+    ],
+)
+def test_refusals(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(mm.MinMaxConError, match=message):
+        build(**options)
+
+
+def test_empty_subsets_and_classes() -> None:
+    rows = labelled(0)
+    lacking = rows.select(np.flatnonzero((rows.label > 0) | (rows.group < 0)))
+    with pytest.raises(mm.DataError, match=r"negative & protected.*: 0"):
+        build_target_problem(lacking, resolve_metric("intra_group"), 0.1)
+    one = rows.replace_rows(rows.features, -np.ones(len(rows), int), rows.group)
+    with pytest.raises(mm.DataError, match="one class only"):
+        build_target_problem(one, resolve_metric("group"), 0.1)
+
+
+def test_the_logistic_objective_may_be_given_as_an_object() -> None:
+    named, given = (solved(build(objective=objective)) for objective in ("logistic", LogisticObjective()))
+    assert named.x.tobytes() == given.x.tobytes()

