@@ -10,9 +10,8 @@ from minmaxcon_problems.fair_auc.surrogate.streaming import GroupWeights, stream
 from minmaxcon_problems.fair_auc.target.stream import stream_target_problem
 
 from .datasets import DATASETS, Dataset, dataset_from, load_dataset
-from .metrics import METRICS, FairnessMetric, resolve_metric, true_gap
+from .metrics import METRICS, FairnessMetric, Subset, resolve_metric, true_gap
 from .plugin import FairAUC, plugin
-from .subsets import Subset
 
 if TYPE_CHECKING:
     from .estimator import FairAUCClassifier

@@ -1,22 +1,24 @@
-"""What a solution is worth: surrogates and true measures, from its scores by code that shares nothing with solvers."""
+"""True measures of a solution, from its scores by code that shares nothing with solvers, and cautions to readers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.metrics import auc_with_interval
+from minmaxcon import metrics
+from minmaxcon.metrics import AUCEstimate, auc_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
-from minmaxcon_problems.fair_auc.target.path import NO_TARGET
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET
 
+from .datasets import Dataset
 from .labelled import LabelledData
-from .metrics import true_gap_with_interval
-from .partition import Dataset
+from .metrics import FairnessMetric, true_gap_with_interval
 
-__all__ = ["evaluation", "scores_of"]
+__all__ = ["LARGE_GAP", "Judge", "cautions", "evaluation", "measured_model", "scores_of", "target_cautions"]
 
 
 def scores_of(problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
@@ -100,3 +102,166 @@ def _price(problem: mm.RefreshedProblem, accuracy: float) -> Mapping[str, float]
         )
     free_auc, free_gap = kept["free"]["auc"], kept["free"]["auc_gap"]
     return {"auc": free_auc, "auc_gap": free_gap, "price": free_auc - accuracy}
+
+
+LARGE_GAP = 0.05
+"""A true gap above this is called out where the surrogate holds."""
+
+_PARTS = {"train": "training", "test": "test"}
+_ROUNDING = 1e-9
+
+
+def cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences.
+
+    Parameters
+    ----------
+    metric : FairnessMetric
+        The metric.
+    measured : sequence of mapping
+        For each run the evaluation, with the surrogates' ``constraints`` :math:`f_i(x) - b_i`.
+    """
+    found = [
+        "kappa bounds a quadratic surrogate and is no guarantee for the true gap of AUCs: read the true gap, not kappa."
+    ]
+    if metric.name == "intra_group":
+        found.append(
+            "The symmetric surrogate cannot make the intra-group gap small: on a9a its exact optimum keeps a true gap"
+            " of at least 0.048 whatever kappa is, while the AUC drops."
+        )
+    for part, name in _PARTS.items():
+        sentence = _large_gap(part, name, measured)
+        if sentence:
+            found.append(sentence)
+    return found
+
+
+def target_cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences for targets on the true gap: they are met where the model was fitted, and nowhere else.
+
+    Parameters
+    ----------
+    metric : FairnessMetric
+        The metric.
+    measured : sequence of mapping
+        For each run the evaluation, with ``constraints``, the true gap less its target.
+    """
+    found = [
+        f"max_gap holds the {metric.name} gap on the training part; on new rows it varies as its interval says.",
+    ]
+    prices = [m["train"]["without_target"]["price"] for m in measured if "without_target" in m.get("train", {})]
+    if prices:
+        cost = f"{prices[0]:.4f}" if len(prices) == 1 else f"{min(prices):.4f} to {max(prices):.4f}"
+        found.append(f"The price of fairness is {cost} of training AUC, against the model without a target.")
+    return found
+
+
+def _large_gap(part: str, name: str, measured: Sequence[Mapping[str, Any]]) -> str:
+    """Say where the surrogate is met and the true gap of a part is large all the same."""
+    kept = [m for m in measured if max(m["constraints"]) <= _ROUNDING]
+    large = [m[part] for m in kept if part in m and m[part]["auc_gap"] > LARGE_GAP]
+    if not large:
+        return ""
+    if len(measured) > 1:
+        runs = f"in {len(large)} of {len(measured)} runs"
+        return f"The surrogate is met, yet {runs} the true gap on the {name} part is above {LARGE_GAP:g}."
+    low, high = large[0]["auc_gap_interval"]
+    interval = f"95% interval {low:.3f} to {high:.3f}"
+    return f"The surrogate is met, yet the true gap on the {name} part is {large[0]['auc_gap']:.3f} ({interval})."
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Measures models by the data that a target is about: the held-out ones, where there are any.
+
+    Attributes
+    ----------
+    train, validation : LabelledData
+        The data; the second may be None.
+    metric : FairnessMetric
+        The four subsets.
+    model : Model
+        The scoring model.
+    row_weight : array_like (n,) or None
+        Of the training rows.
+    gap : float
+        The target.
+    demand : {"value", "upper"}
+        What must meet it on held-out data: the gap itself, or the upper end of its interval.
+    """
+
+    train: LabelledData
+    validation: LabelledData | None
+    metric: FairnessMetric
+    model: mm.Model
+    row_weight: Any
+    gap: float
+    demand: str
+
+    def on_train(self, run: mm.Solution) -> tuple[AUCEstimate, AUCEstimate]:
+        """Return gap and AUC on the training data."""
+        return measured_model(self.model, self.parameters(run), self.train, self.metric, self.row_weight)
+
+    def measured(self, run: mm.Solution) -> tuple[AUCEstimate, AUCEstimate]:
+        """Return gap and AUC on the data that the target is about."""
+        if self.validation is None:
+            return self.on_train(run)
+        return measured_model(self.model, self.parameters(run), self.validation, self.metric)
+
+    def parameters(self, run: mm.Solution) -> Any:
+        """Return the model's parameters (d,), without variables of the objective's own."""
+        return np.asarray(run.x)[: self.model.dimension]
+
+    @property
+    def by_interval(self) -> bool:
+        """Whether the end of the interval is what counts."""
+        return self.demand == "upper" and self.validation is not None
+
+    def reached(self, found: tuple[AUCEstimate, AUCEstimate]) -> float:
+        """Return what must not be above the target."""
+        return found[0].upper if self.by_interval else found[0].value
+
+    def shortfall(self, found: tuple[AUCEstimate, AUCEstimate]) -> str:
+        """Say by how much a target is missed."""
+        what = "upper end of the interval of the gap" if self.by_interval else "gap"
+        where = "the data" if self.validation is None else "held-out data"
+        return f"The least {what} found on {where} is {self.reached(found):.4g}, above the target {self.gap:g}."
+
+
+def measured_model(
+    model: mm.Model, parameters: Any, rows: LabelledData, metric: FairnessMetric, row_weight: Any = None
+) -> tuple[AUCEstimate, AUCEstimate]:
+    """Return true gap and AUC of a model, each with its 95% interval.
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model.
+    parameters : ndarray (d,)
+        Its parameters.
+    rows : LabelledData
+        The rows to judge by.
+    metric : FairnessMetric
+        The four subsets.
+    row_weight : array_like (n,), optional
+        How many rows each one stands for: values are weighted, and intervals keep the standard errors of the rows.
+    """
+    scores = model.predict(parameters, rows.features)
+    positive = rows.label > 0
+    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
+    accuracy = auc_with_interval(scores[positive], scores[~positive])
+    if row_weight is None:
+        return gap, accuracy
+    mass = np.asarray(row_weight, dtype=np.float64)
+
+    def weighted(own: Any, other: Any) -> float:
+        return float(metrics.auc(scores[own], scores[other], weights=(mass[own], mass[other])))
+
+    masks = metric.masks(rows.label, rows.group).T
+    apart = abs(weighted(masks[0], masks[1]) - weighted(masks[2], masks[3]))
+    return _moved(gap, apart), _moved(accuracy, weighted(positive, ~positive))
+
+
+def _moved(estimate: AUCEstimate, value: float) -> AUCEstimate:
+    below, above = estimate.value - estimate.lower, estimate.upper - estimate.value
+    return replace(estimate, value=value, lower=max(0.0, value - below), upper=min(1.0, value + above))

@@ -16,11 +16,12 @@ from minmaxcon.errors import DataError, InvalidInput, UnknownName
 from minmaxcon_problems.fair_auc.metrics import (
     METRICS,
     FairnessMetric,
+    PredicateSubset,
+    Subset,
     resolve_metric,
     true_gap,
     true_gap_with_interval,
 )
-from minmaxcon_problems.fair_auc.subsets import PredicateSubset, Subset
 
 # The examples of appendix A, as the set of (label, group) in G1, G1', G2 and G2'.
 POSITIVE, NEGATIVE = {(1, 1), (1, -1)}, {(-1, 1), (-1, -1)}

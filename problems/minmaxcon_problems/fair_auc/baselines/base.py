@@ -1,4 +1,4 @@
-"""What every baseline is: settings that need no tuning, the metrics it applies to, and a fit that returns a track."""
+"""The common ground of baselines: stratified batches, the AUC loss on them, and the loop that trains all runs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.arrays import engine
 from minmaxcon.checks import positive, whole
+from minmaxcon_problems.fair_auc.datasets import Dataset
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
-from minmaxcon_problems.fair_auc.partition import Dataset
 
-from .track import Track
-from .training import Rule, Strata, descend
+from .cells import NEGATIVE, POSITIVE, Cells
+from .track import Track, dense, engine_of
 
-__all__ = ["Baseline", "GradientBaseline"]
+__all__ = ["Baseline", "GradientBaseline", "Rule", "Strata", "descend", "quadratic_loss"]
 
 
 class Baseline(ABC):
@@ -167,3 +169,205 @@ class GradientBaseline(Baseline):
             dtype=self.dtype,
         )
         return Track(model, parameters, runs, taken, rates)
+
+
+_BLOCK = 100
+"""Steps whose indices are drawn at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strata:
+    r"""Mini-batches that hold rows of every cell, in fixed numbers and places.
+
+    On a9a 3.6% of the rows are positive and protected: a plain batch of 100 lacks them once in 40 draws, and then an
+    AUC of theirs does not exist. So every cell gets its place, :math:`n_c \propto \sqrt{p_c}` of the batch, at least
+    two, and each of its rows the weight :math:`p_c / n_c` that restores the population. A weighted mean over all pairs
+    of the batch is then unbiased, and the weights are constants that no step has to compute.
+
+    Attributes
+    ----------
+    members : tuple of ndarray
+        Rows of each cell.
+    counts : ndarray (K,)
+        Places of each cell in a batch of B; they follow each other.
+    weight : ndarray (B,)
+        :math:`p_c / n_c`, which sums to 1.
+    group : ndarray (B,)
+        -1 or +1.
+    slots : ndarray (6, B)
+        Weights within G1, G1', G2, G2', the positives and the negatives; each row sums to 1.
+    """
+
+    members: tuple[Any, ...]
+    counts: Any
+    weight: Any
+    group: Any
+    slots: Any
+
+    @classmethod
+    def of(cls, rows: LabelledData, metric: FairnessMetric, batch_size: int) -> Strata:
+        """Lay the batches out for training rows and a metric.
+
+        Raises
+        ------
+        DataError
+            If a subset of the metric, or a class, has no row.
+        InvalidInput
+            If the batch is too small for two rows of each cell.
+        """
+        metric.require_members(metric.masks(rows.label, rows.group), rows.name)
+        for sign, word in ((1, "positive"), (-1, "negative")):
+            if not (rows.label == sign).any():
+                raise mm.DataError(rows.name, f"no row is {word}; an AUC needs rows of both classes.")
+        cells = Cells.of(rows, metric)
+        kinds = len(cells.sizes)
+        if batch_size < 2 * kinds:
+            raise mm.InvalidInput("batch_size", batch_size, f"must be at least {2 * kinds}: two rows of each cell.")
+        share = cells.sizes / len(rows)
+        root = np.sqrt(share)
+        counts = 2 + np.floor((batch_size - 2 * kinds) * root / root.sum()).astype(np.int64)
+        counts[np.argmax(share)] += batch_size - counts.sum()
+        place = np.repeat(np.arange(kinds), counts)
+        weight = (share / counts)[place]
+        slots = cells.membership[place].T * weight
+        members = tuple(np.flatnonzero(cells.code == c) for c in range(kinds))
+        return cls(members, counts, weight, cells.group[place], slots / slots.sum(axis=1, keepdims=True))
+
+    def draw(self, rng: np.random.Generator, steps: int) -> Any:
+        """Return row indices (steps, B), drawn with replacement within each cell."""
+        parts = [
+            rows[rng.integers(len(rows), size=(steps, n))] for rows, n in zip(self.members, self.counts, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+
+def quadratic_loss(scores: Any, strata: Strata, c1: float, c2: float) -> tuple[Any, Any]:
+    r"""Return the quadratic AUC loss of a batch and its gradient in the scores.
+
+    .. math:: \sum_{ij} u_i v_j\, c_1 (h_i - h_j - c_2)^2 = c_1\big[\mathrm{Var}_u h + \mathrm{Var}_v h
+        + (m_u - m_v - c_2)^2\big]
+
+    for weights u of the positives and v of the negatives: O(B) instead of O(B^2).
+
+    Parameters
+    ----------
+    scores : ndarray (R, B)
+        Scores of the batch by each run.
+    strata : Strata
+        The layout of the batch.
+    c1, c2 : float
+        Scale and margin.
+
+    Returns
+    -------
+    loss : ndarray (R,)
+        The loss.
+    slope : ndarray (R, B)
+        Its gradient.
+    """
+    u, v = (strata.slots[k].astype(scores.dtype) for k in (POSITIVE, NEGATIVE))
+    above, below = scores @ u, scores @ v
+    excess = above - below - c2
+    from_above, from_below = scores - above[:, None], scores - below[:, None]
+    loss = c1 * ((from_above**2) @ u + (from_below**2) @ v + excess**2)
+    slope = 2.0 * c1 * (u * (from_above + excess[:, None]) + v * (from_below - excess[:, None]))
+    return loss, slope
+
+
+class Rule(ABC):
+    """What a method does with the scores of a batch; it keeps nothing between steps but what it returns."""
+
+    def start(self, runs: int) -> Any:
+        """Return the state before the first step; none by default."""
+        return None
+
+    @abstractmethod
+    def step(self, scores: Any, state: Any) -> tuple[Any, Any]:
+        """Return the gradient in the scores that the parameters descend along, and the next state.
+
+        Parameters
+        ----------
+        scores : ndarray (R, B)
+            Scores of the batch by each run.
+        state : object
+            From :meth:`start` or the last step.
+        """
+
+
+def descend(
+    model: mm.Model,
+    rows: LabelledData,
+    strata: Strata,
+    rule: Rule,
+    *,
+    rates: Any,
+    steps: int,
+    moments: int,
+    seed: int,
+    dtype: str = "float32",
+) -> tuple[Any, Any]:
+    r"""Train all runs on the same batches by Adam and return the models that they pass through.
+
+    .. math:: w \gets w - c\,\big(1 - t/T\big)\, \hat m_t / (\sqrt{\hat v_t} + \epsilon)
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model; all runs start from ``model.start(seed)``.
+    rows : LabelledData
+        Training rows.
+    strata : Strata
+        The layout of the batches.
+    rule : Rule
+        The method.
+    rates : ndarray (R,)
+        Step size c of each run.
+    steps : int
+        Number T of steps.
+    moments : int
+        How often a run is recorded: its iterate, and the average of its iterates since the last record.
+    seed : int
+        Seed of the batches and of the start.
+    dtype : {"float32", "float64"}
+        Precision.
+
+    Returns
+    -------
+    parameters : ndarray (2 * moments, R, d)
+        Iterates at even places, averages at odd ones.
+    taken : ndarray (2 * moments,)
+        Steps before each.
+
+    References
+    ----------
+    Kingma and Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
+    """
+    features = dense(rows.features, dtype)
+    xp = engine(engine_of(model, features))
+    features = xp.create(features, dtype)
+    rate = np.asarray(rates, dtype=dtype)[:, None]
+    point = np.repeat(np.asarray(model.start(seed), dtype=dtype)[None], len(rate), axis=0)
+    first, second, total = np.zeros_like(point), np.zeros_like(point), np.zeros_like(point)
+    ends = np.unique(np.linspace(0, steps, moments + 1).astype(np.int64))[1:]
+    record, previous, kept = iter(ends.tolist()), 0, []
+    due = next(record)
+    state, rng = rule.start(len(rate)), np.random.default_rng(seed)
+    indices: Any = None
+    # A run that leaves the numbers stays there and is never chosen; the others must not be disturbed by warnings.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(steps):
+            if t % _BLOCK == 0:
+                indices = strata.draw(rng, min(_BLOCK, steps - t))
+            batch = xp.rows(features, indices[t % _BLOCK])
+            scores, pullback = model.evaluate(xp.asarray(point, features), batch)
+            slope, state = rule.step(xp.to_numpy(scores), state)
+            gradient = xp.to_numpy(pullback(xp.asarray(slope, features)))
+            first += 0.1 * (gradient - first)
+            second += 0.001 * (gradient * gradient - second)
+            size = (1.0 - t / steps) * np.sqrt(1.0 - 0.999 ** (t + 1)) / (1.0 - 0.9 ** (t + 1))
+            point = point - (size * rate) * first / (np.sqrt(second) + 1e-8)
+            total += point
+            if t + 1 == due:
+                kept += [point, total / (due - previous)]
+                previous, due, total = due, next(record, 0), np.zeros_like(point)
+    return np.stack(kept), np.repeat(ends, 2)

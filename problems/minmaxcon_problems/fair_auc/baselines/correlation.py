@@ -9,8 +9,7 @@ import numpy as np
 
 from minmaxcon_problems.fair_auc.metrics import METRICS, FairnessMetric
 
-from .base import GradientBaseline
-from .training import Rule, Strata, quadratic_loss
+from .base import GradientBaseline, Rule, Strata, quadratic_loss
 
 __all__ = ["CorrelationPenalty", "correlation"]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive
+from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
-from minmaxcon_problems.fair_auc.partition import Dataset
 
 from .base import Baseline
 from .cells import Cells

@@ -9,8 +9,7 @@ import numpy as np
 
 from minmaxcon.checks import positive
 
-from .base import GradientBaseline
-from .training import Rule, Strata, quadratic_loss
+from .base import GradientBaseline, Rule, Strata, quadratic_loss
 
 __all__ = ["ProxyLagrangian", "fixed_point", "pairwise_rates"]
 

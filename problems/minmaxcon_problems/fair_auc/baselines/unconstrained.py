@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import GradientBaseline
-from .training import Rule, Strata, quadratic_loss
+from .base import GradientBaseline, Rule, Strata, quadratic_loss
 
 __all__ = ["Unconstrained"]
 

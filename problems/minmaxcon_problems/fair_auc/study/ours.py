@@ -11,12 +11,11 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from minmaxcon_problems.fair_auc.baselines import Track
+from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
-from minmaxcon_problems.fair_auc.partition import Dataset
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.objectives import named_objective
-from minmaxcon_problems.fair_auc.target.path import NO_TARGET, signed_bounds
-from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, build_target_problem, signed_bounds
 
 from .effort import FULL, Effort
 

@@ -19,10 +19,9 @@ from minmaxcon_problems.fair_auc.baselines import (
     Unconstrained,
     best_feasible,
 )
-from minmaxcon_problems.fair_auc.datasets import load_dataset
+from minmaxcon_problems.fair_auc.datasets import Dataset, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
-from minmaxcon_problems.fair_auc.partition import Dataset
 
 from .effort import FULL, QUICK
 from .ours import GOALS, TargetTrack, track_level_sets, track_targets

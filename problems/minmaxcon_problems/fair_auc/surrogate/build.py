@@ -1,4 +1,4 @@
-"""From data, metric and bounds to the fair AUC problem."""
+"""The fair AUC problem of a data set, a metric and bounds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive
+from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
-from minmaxcon_problems.fair_auc.partition import Dataset
 
 from .constraint import AUCConstraint, Layout
 

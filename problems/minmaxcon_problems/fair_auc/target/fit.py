@@ -1,4 +1,4 @@
-"""Fit a model to a target in the metric's own unit, and say what the target costs."""
+"""The fit of a model to a target in the metric's own unit, and what the target costs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.checks import number
 from minmaxcon.metrics import AUCEstimate
+from minmaxcon_problems.fair_auc.evaluation import Judge
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 
-from .measured import Judge
 from .objectives import ScoreObjective, named_objective
-from .path import NO_TARGET, checked_start, observed, signed_bounds
-from .problem import build_target_problem, checked_gap, checked_masks
+from .problem import NO_TARGET, build_target_problem, checked_gap, checked_masks, checked_start, observed, signed_bounds
 from .side_bounds import solve_side_bounds
 
 __all__ = ["TargetFit", "fit_target"]

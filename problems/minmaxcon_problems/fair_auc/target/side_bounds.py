@@ -17,9 +17,9 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon import metrics
+from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
-from minmaxcon_problems.fair_auc.partition import Dataset
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
 from .problem import checked_masks

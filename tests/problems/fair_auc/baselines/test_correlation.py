@@ -9,8 +9,8 @@ import torch
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import METRICS, Dataset, resolve_metric
 from minmaxcon_problems.fair_auc.baselines import CorrelationPenalty
+from minmaxcon_problems.fair_auc.baselines.base import Strata
 from minmaxcon_problems.fair_auc.baselines.correlation import correlation
-from minmaxcon_problems.fair_auc.baselines.training import Strata
 
 
 @pytest.fixture(scope="module")

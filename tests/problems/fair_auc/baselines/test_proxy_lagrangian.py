@@ -12,8 +12,8 @@ import minmaxcon as mm
 from minmaxcon.metrics import auc
 from minmaxcon_problems.fair_auc import METRICS, Dataset
 from minmaxcon_problems.fair_auc.baselines import ProxyLagrangian
+from minmaxcon_problems.fair_auc.baselines.base import Strata, quadratic_loss
 from minmaxcon_problems.fair_auc.baselines.proxy_lagrangian import fixed_point, pairwise_rates
-from minmaxcon_problems.fair_auc.baselines.training import Strata, quadratic_loss
 
 
 def test_rates_are_those_of_every_pair_and_the_slope_that_of_autograd(dataset: Dataset) -> None:

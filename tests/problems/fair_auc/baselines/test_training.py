@@ -10,7 +10,7 @@ import torch
 
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import METRICS, Dataset
-from minmaxcon_problems.fair_auc.baselines.training import Rule, Strata, descend, quadratic_loss
+from minmaxcon_problems.fair_auc.baselines.base import Rule, Strata, descend, quadratic_loss
 
 
 @pytest.fixture(scope="module")

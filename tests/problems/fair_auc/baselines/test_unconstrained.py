@@ -8,7 +8,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import METRICS, Dataset
 from minmaxcon_problems.fair_auc.baselines import Unconstrained
-from minmaxcon_problems.fair_auc.baselines.training import Strata
+from minmaxcon_problems.fair_auc.baselines.base import Strata
 
 
 def exact(dataset: Dataset) -> np.ndarray:

@@ -15,8 +15,8 @@ from sklearn.metrics import roc_auc_score
 import minmaxcon as mm
 from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError, InvalidInput
-from minmaxcon_problems.fair_auc.estimator.fitted import weighted_standardizer
 from minmaxcon_problems.fair_auc.estimator.incremental import representative_part
+from minmaxcon_problems.fair_auc.estimator.training import weighted_standardizer
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, feed, gap_by_pairs, model
 
 

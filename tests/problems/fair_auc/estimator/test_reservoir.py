@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.stats import chisquare
 
-from minmaxcon_problems.fair_auc.estimator.reservoir import CELLS, Reservoir
+from minmaxcon_problems.fair_auc.estimator.incremental import CELLS, Reservoir
 
 
 def stream(count: int, seed: int) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ import scipy.sparse
 
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import METRICS, least_kappa, plugin
-from minmaxcon_problems.fair_auc.surrogate.quadratic import GroupMoments
+from minmaxcon_problems.fair_auc.surrogate.constraint import GroupMoments
 from tests.cases import fair_auc, labelled
 from tests.problems.fair_auc.surrogate.test_constraint import all_pairs, pairs_of
 

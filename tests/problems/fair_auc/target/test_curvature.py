@@ -10,8 +10,8 @@ import scipy.sparse
 import torch
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc.target import curvature
-from minmaxcon_problems.fair_auc.target.curvature import GaussNewton, auc_curvature, logistic_curvature
+from minmaxcon_problems.fair_auc.target import objectives
+from minmaxcon_problems.fair_auc.target.objectives import GaussNewton, auc_curvature, logistic_curvature
 from tests.cases import labelled
 
 Array = Any
@@ -37,7 +37,7 @@ def gauss_newton(
 @pytest.fixture
 def small_ridge(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ridge that leaves a network's matrix to be seen; how large it is by default is a matter of step lengths."""
-    monkeypatch.setattr(curvature, "_RIDGE_NETWORK", 1e-3)
+    monkeypatch.setattr(objectives, "_RIDGE_NETWORK", 1e-3)
 
 
 def matrix_of(found: Any, dimension: int) -> Array:

@@ -13,8 +13,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon_problems.fair_auc import resolve_metric
-from minmaxcon_problems.fair_auc.target.following import FollowedLoss
-from minmaxcon_problems.fair_auc.target.frozen import FrozenDistributions
+from minmaxcon_problems.fair_auc.target.followed import FollowedLoss, FrozenDistributions
 from minmaxcon_problems.fair_auc.target.problem import build_target_problem
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import smooth_auc

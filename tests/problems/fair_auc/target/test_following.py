@@ -10,8 +10,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.linearisation import exact_gradients, exact_values
-from minmaxcon_problems.fair_auc.target.following import FollowingAUC, FollowingFamily
-from minmaxcon_problems.fair_auc.target.frozen import FrozenDistributions
+from minmaxcon_problems.fair_auc.target.followed import FollowingAUC, FollowingFamily, FrozenDistributions
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import masks_of, smooth_auc
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minmaxcon_problems.fair_auc.target.frozen import FrozenDistributions
+from minmaxcon_problems.fair_auc.target.followed import FrozenDistributions
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import DEFINITIONS, masks_of, plain_auc, sigmoid, smooth_auc
 

@@ -10,8 +10,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.core.linearisation import exact_values
-from minmaxcon_problems.fair_auc.target.following import FollowingFamily
-from minmaxcon_problems.fair_auc.target.gap_measure import AUCGapMeasure
+from minmaxcon_problems.fair_auc.target.followed import AUCGapMeasure, FollowingFamily
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import DEFINITIONS, masks_of, plain_auc, sklearn_gap, smooth_auc
 

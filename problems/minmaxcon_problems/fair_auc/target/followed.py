@@ -1,0 +1,444 @@
+r"""The followed AUC gap: the true measure, the score distributions frozen at a proximal point, and their constraints.
+
+At :math:`w_s` let :math:`\Phi_G(t) = E_G\,\sigma((t - h_s)/\beta)`, with one bandwidth for all subsets of a run.
+Then :math:`AUC_s = E_G\,\Phi_{G'}(h_s)` is the smoothed AUC of a pair, and
+
+.. math:: M_s(w) = 1 - AUC_s + E_G[\Phi_{G'}(h_w)] - E_{G'}[\Phi_G(h_w)]
+
+is an expectation over single samples that equals it at :math:`w_s` in value and in gradient: the constraints, in the
+unit of the AUC, need linear time. The distributions are kept as tables on a grid of scores, read by linear
+interpolation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon import metrics
+from minmaxcon.arrays import Array, Constant, namespace, to_numpy
+
+from .objectives import GaussNewton
+
+__all__ = ["AUCGapMeasure", "FollowedLoss", "FollowingAUC", "FollowingFamily", "FrozenDistributions"]
+
+
+_TAIL = 6.0
+"""How many bandwidths the grid goes beyond the scores; farther out the distributions count as constant."""
+
+_EXPONENT = 60.0
+"""The logistic function is 0 or 1 to double precision beyond this."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenDistributions:
+    r"""Smoothed distribution functions of the scores of pairs of subsets, of each run.
+
+    Attributes
+    ----------
+    low, width : ndarray (R,)
+        First grid point and spacing.
+    bandwidth : ndarray (R,)
+        :math:`\beta`, in the unit of the scores.
+    cdf, density : ndarray (R, 2 P, bins)
+        :math:`\Phi_G` and its derivative at the grid points, for :math:`G_1, G_1', G_2, G_2'`, say.
+    aucs : ndarray (R, P)
+        The smoothed AUC of each pair.
+    """
+
+    low: Any
+    width: Any
+    bandwidth: Any
+    cdf: Any
+    density: Any
+    aucs: Any
+
+    @classmethod
+    def of(
+        cls, scores: Any, weights: Any, *, bandwidth: float, bins: int, row_weight: Any = None
+    ) -> FrozenDistributions:
+        r"""Freeze the distributions of scores.
+
+        Parameters
+        ----------
+        scores : ndarray (R, n)
+            :math:`h_s` of every sample.
+        weights : ndarray (n, 2 P)
+            :math:`1_G/\Pr(G)`, or any weights with the same means; two columns a pair.
+        bandwidth : float
+            :math:`\beta` in standard deviations of all scores of the run.
+        bins : int
+            Grid points; masses are put on the two nearest, so that means are kept.
+        row_weight : ndarray (n,), optional
+            Weights of the samples in the standard deviation; equal by default.
+        """
+        _runs, count = scores.shape
+        low, high = scores.min(axis=1), scores.max(axis=1)
+        least = 1e-12 * (1.0 + np.abs(high))  # for constant scores, which have no spread to measure by
+        beta = np.maximum(bandwidth * _spread(scores, row_weight), least)
+        low, high = low - _TAIL * beta, high + _TAIL * beta
+        width = (high - low) / (bins - 1)
+        mass = _masses(scores, weights / count, low, width, bins)
+        offset = (np.arange(2 * bins) - bins)[None, :] * (width / beta)[:, None]
+        sigmoid = 1.0 / (1.0 + np.exp(-np.clip(offset, -_EXPONENT, _EXPONENT)))
+        cdf = _convolved(mass, sigmoid)
+        density = _convolved(mass, sigmoid * (1.0 - sigmoid) / beta[:, None])
+        aucs = np.stack([(mass[:, g] * cdf[:, g + 1]).sum(axis=-1) for g in range(0, mass.shape[1], 2)], axis=-1)
+        return cls(low, width, beta, cdf, density, aucs)
+
+    def take(self, runs: Any) -> FrozenDistributions:
+        """Return the tables of some of the runs."""
+        return FrozenDistributions(
+            self.low[runs], self.width[runs], self.bandwidth[runs], self.cdf[runs], self.density[runs], self.aucs[runs]
+        )
+
+    def follow(self, scores: Any, weights: Any, signs: Sequence[float] = (1.0, -1.0)) -> tuple[Any, Any]:
+        r"""Return the batch mean of :math:`\sum_p s_p M_s` over the pairs, and its slopes in the scores.
+
+        Parameters
+        ----------
+        scores : ndarray (R, B)
+            :math:`h_w` of the batch; the tables of one point serve any number of runs.
+        weights : ndarray (B, 2 P)
+            :math:`1_G/\Pr(G)`, two columns a pair.
+        signs : sequence of float (P,)
+            :math:`s_p`; the default is the gap :math:`M_s(G_1, G_1') - M_s(G_2, G_2')`.
+
+        Returns
+        -------
+        values : ndarray (R,)
+            The mean of the single-sample terms.
+        slopes : ndarray (R, B)
+            Its derivative in each score, the factor 1/B included.
+        """
+        bins = self.cdf.shape[-1]
+        place = (scores - self.low[:, None]) / self.width[:, None]
+        inside = (place >= 0.0) & (place <= bins - 1.0)
+        place = np.clip(place, 0.0, bins - 1.0)
+        index = np.minimum(place.astype(np.intp), bins - 2)
+        part = place - index
+        rows = np.arange(len(scores))[:, None] if len(self.low) > 1 else np.zeros((len(scores), 1), dtype=np.intp)
+        values = (1.0 - self.aucs) @ np.asarray(signs)
+        slopes = np.zeros_like(scores)
+        sides = [
+            (2 * p + side, 2 * p + 1 - side, sign * (1 - 2 * side)) for p, sign in enumerate(signs) for side in (0, 1)
+        ]
+        for member, other, sign in sides:
+            share = (sign / scores.shape[1]) * weights[:, member]
+            values = values + _read(self.cdf[:, other], rows, index, part) @ share
+            slopes += share * _read(self.density[:, other], rows, index, part)
+        return values, np.where(inside, slopes, 0.0)
+
+
+def _spread(scores: Any, row_weight: Any) -> Any:
+    """Standard deviation (R,) of the scores of each run."""
+    if row_weight is None:
+        return scores.std(axis=1)
+    share = row_weight / row_weight.sum()
+    centred = scores - (scores @ share)[:, None]
+    return np.sqrt((centred * centred) @ share)
+
+
+def _read(table: Any, rows: Any, index: Any, part: Any) -> Any:
+    """Interpolate each run's table between the grid points ``index`` and ``index + 1``."""
+    left = table[rows, index]
+    return left + part * (table[rows, index + 1] - left)
+
+
+def _masses(scores: Any, shares: Any, low: Any, width: Any, bins: int) -> Any:
+    """Weight of each subset on each grid point, (R, 2 P, bins): every sample split between its two neighbours."""
+    place = (scores - low[:, None]) / width[:, None]
+    index = np.minimum(place.astype(np.intp), bins - 2)
+    part = place - index
+    mass = np.empty((len(scores), shares.shape[1], bins))
+    for r in range(len(scores)):
+        for g in range(shares.shape[1]):
+            mine = np.flatnonzero(shares[:, g])
+            at, right = index[r, mine], part[r, mine] * shares[mine, g]
+            mass[r, g] = np.bincount(at, shares[mine, g] - right, bins) + np.bincount(at + 1, right, bins)
+    return mass
+
+
+def _convolved(mass: Any, kernel: Any) -> Any:
+    r"""``out[b] = sum_k mass[k] kernel(b - k)`` for the grid, the kernel given at offsets -bins .. bins - 1."""
+    bins = mass.shape[-1]
+    size = 4 * bins
+    product = np.fft.rfft(mass, size) * np.fft.rfft(kernel, size)[:, None, :]
+    return np.fft.irfft(product, size)[..., bins : 2 * bins]
+
+
+class FollowingAUC(mm.StochasticMinMaxConstraint):
+    r"""One side of the followed gap, :math:`\pm(M_s(G_1, G_1') - M_s(G_2, G_2')) \le b`, without inner variables.
+
+    A batch carries ``features`` (B, p) and ``subsets`` (B, 4), the entries :math:`1_G/\Pr(G)`.
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model, whose parameters come first in x.
+    frozen : FrozenDistributions
+        The distributions at the proximal points of R runs.
+    sign : float
+        1.0 or -1.0.
+    bound : float or array (R,)
+        b, in the unit of the AUC.
+    name : str
+        For reports.
+    modulus : float
+        A modulus of weak convexity, infinite where none is known.
+    """
+
+    def __init__(
+        self,
+        model: mm.Model,
+        frozen: FrozenDistributions,
+        sign: float,
+        bound: Any = 0.0,
+        name: str = "AUC gap",
+        modulus: float = float("inf"),
+    ) -> None:
+        self.model, self.frozen, self.sign, self.bound, self.name = model, frozen, float(sign), bound, name
+        self.weak_convexity = modulus
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
+        return self.evaluate(x, batch).F, None
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
+        found = FollowingFamily([self]).evaluate(x, batch)
+        return mm.Evaluation(found.F[..., 0], found.G, lambda y, a: found.pullback(y[..., None], a))
+
+    @classmethod
+    def fuse(cls, constraints: Sequence[FollowingAUC]) -> FollowingFamily:
+        """Both sides read the tables once."""
+        return FollowingFamily(constraints)
+
+
+class FollowingFamily(mm.ConstraintFamily):
+    """The sides of one followed gap, evaluated together."""
+
+    def __init__(self, constraints: Sequence[FollowingAUC]) -> None:
+        super().__init__(constraints)
+        self.model, self.frozen = constraints[0].model, constraints[0].frozen
+        if any(other.frozen is not self.frozen for other in constraints):
+            raise mm.Unsupported("sides of one problem must follow the same distributions: make them together.")
+        self._signs = Constant([constraint.sign for constraint in constraints])
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
+        value, slopes_to_x = _followed(self.model, self.frozen, x, batch, "subsets", (1.0, -1.0))
+        signs = self._signs.like(x)
+        empty = namespace(x).zeros((*x.shape[:-1], 0), x)
+        return mm.Evaluation(value[..., None] * signs, empty, lambda y, _a: slopes_to_x(y @ signs))
+
+
+class FollowedLoss(mm.StochasticMinMaxConstraint):
+    r"""The loss :math:`1 - M_s(D_+, D_-)`, which follows one minus the AUC from a proximal point on.
+
+    A batch carries ``features`` (B, p) and ``weights`` (B, 2), the entries :math:`1_G/\Pr(G)` of the two classes.
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model, whose parameters come first in x.
+    frozen : FrozenDistributions
+        The distributions of the classes' scores at the proximal points of R runs.
+    """
+
+    name = "one minus the AUC"
+
+    def __init__(self, model: mm.Model, frozen: FrozenDistributions) -> None:
+        self.model, self.frozen = model, frozen
+        self.weak_convexity = float("inf")
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
+        return self.evaluate(x, batch).F, None
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
+        value, slopes_to_x = _followed(self.model, self.frozen, x, batch, "weights", (-1.0,))
+        empty = namespace(x).zeros((*x.shape[:-1], 0), x)
+        return mm.Evaluation(1.0 + value, empty, lambda y, _a: slopes_to_x(y))
+
+
+def _followed(
+    model: mm.Model, frozen: FrozenDistributions, x: Array, batch: mm.Batch, name: str, signs: Sequence[float]
+) -> tuple[Array, Callable[[Array], Array]]:
+    r"""Return the batch mean (...,) of :math:`\sum_p s_p M_s` at x (..., d), and how a factor (...,) of it pulls back.
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model, whose parameters come first in x; other variables get the gradient 0.
+    frozen : FrozenDistributions
+        Of P pairs.
+    x : array (..., d)
+        One point, or one per run.
+    batch : mapping
+        With ``features`` and, by ``name``, the entries :math:`1_G/\Pr(G)` of the pairs, (B, 2 P).
+    name : str
+        The name of these entries.
+    signs : sequence of float (P,)
+        :math:`s_p`.
+    """
+    xp, size = namespace(x), model.dimension
+    scores, score_pullback = model.evaluate(x[..., :size], batch["features"])
+    read = np.asarray(to_numpy(scores), dtype=np.float64)
+    values, slopes = frozen.follow(np.atleast_2d(read), np.asarray(to_numpy(batch[name])), signs)
+    slope = xp.asarray(slopes.reshape(read.shape), x)
+
+    def to_x(factor: Array) -> Array:
+        gradient = score_pullback(factor[..., None] * slope)
+        return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
+
+    return xp.asarray(values.reshape(read.shape[:-1]), x), to_x
+
+
+class AUCGapMeasure(mm.TrueMeasure):
+    r"""Both sides :math:`\pm(AUC(G_1, G_1') - AUC(G_2, G_2'))` of the true gap on finite data, ties counted half.
+
+    Parameters
+    ----------
+    model : Model
+        The scoring model, whose parameters come first in x.
+    data : Finite
+        With ``features`` and ``subsets``, the entries :math:`1_G/\Pr(G)` of the four subsets.
+    curvature : GaussNewton, optional
+        The objective's curvature.
+    bandwidth : float
+        Smoothing of the surrogates, in standard deviations of the scores.
+    bins : int
+        Grid points of the frozen distributions.
+    row_weight : ndarray (n,), optional
+        Weights of the samples, where ``subsets`` holds weighted ones: they count in the standard deviation too.
+    follow_loss : bool
+        Whether the objective is one minus the AUC of the classes in ``weights``, followed like the gap.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        model: mm.Model,
+        data: mm.Source,
+        curvature: GaussNewton | None = None,
+        *,
+        bandwidth: float = 0.1,
+        bins: int = 4096,
+        row_weight: Any = None,
+        follow_loss: bool = False,
+    ) -> None:
+        if not (_is_number(bandwidth) and bandwidth > 0):
+            raise mm.InvalidInput("bandwidth", bandwidth, "must be positive and finite: 0.1 is a tenth of the spread.")
+        if not (_is_number(bins) and int(bins) == bins and bins >= 16):
+            raise mm.InvalidInput("bins", bins, "must be a whole number of at least 16.")
+        self.model, self.data, self.gauss_newton = model, data, curvature
+        self.bandwidth, self.bins, self.row_weight = float(bandwidth), int(bins), row_weight
+        self.subsets = _column(data, "subsets")
+        self._members = [np.flatnonzero(self.subsets[:, g]) for g in range(4)]
+        self._weights = [np.asarray(self.subsets[rows, g], float) for g, rows in enumerate(self._members)]
+        self._classes: Any = None
+        if follow_loss:
+            self._classes = _column(data, "weights")
+        self._trivial = np.array_equal(self.subsets[:, 2], self.subsets[:, 3])
+
+    def on(self, data: mm.Source) -> AUCGapMeasure:
+        """See :meth:`minmaxcon.TrueMeasure.on`; ``data`` also hold ``positive`` and ``row_weight``, (n,) each."""
+        weight, positive = _column(data, "row_weight"), _column(data, "positive") > 0
+        curvature = None
+        if self.gauss_newton is not None:
+            classes = [np.flatnonzero(~positive), np.flatnonzero(positive)]
+            curvature = self.gauss_newton.on(_column(data, "features"), classes, weight)
+        return AUCGapMeasure(
+            self.model,
+            data,
+            curvature,
+            bandwidth=self.bandwidth,
+            bins=self.bins,
+            row_weight=weight,
+            follow_loss=self._classes is not None,
+        )
+
+    def scores(self, x: Array) -> Any:
+        """Return the scores (R, n) of all samples, in float64."""
+        w = x[..., : self.model.dimension]
+        parts = [to_numpy(self.model.evaluate(w, batch["features"])[0]) for _, batch in self.data.chunks()]
+        return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=1)
+
+    def observe(self, x: Array) -> mm.Observation:
+        """See :meth:`minmaxcon.TrueMeasure.observe`."""
+        return _Observed(self, self.scores(x))
+
+    def gap(self, scores: Any) -> Any:
+        """Return the signed true gap (R,) of scores (R, n)."""
+        own = self._auc(scores, 0, 1)
+        return own - (0.5 if self._trivial else self._auc(scores, 2, 3))
+
+    def _auc(self, scores: Any, g: int, other: int) -> Any:
+        first, second = self._members[g], self._members[other]
+        return metrics.auc(scores[:, first], scores[:, second], weights=(self._weights[g], self._weights[other]))
+
+    def frozen_classes(self, scores: Any) -> FrozenDistributions | None:
+        """Return the distributions of the two classes' scores; None where the loss is not followed."""
+        if self._classes is None:
+            return None
+        return FrozenDistributions.of(
+            scores, self._classes, bandwidth=self.bandwidth, bins=self.bins, row_weight=self.row_weight
+        )
+
+    def accuracy(self, scores: Any) -> Any:
+        """Return the true AUC (R,) of scores (R, n) between the two classes; only where the loss is followed."""
+        rows = [np.flatnonzero(self._classes[:, g]) for g in (0, 1)]
+        weights = tuple(np.asarray(self._classes[mine, g], float) for g, mine in enumerate(rows))
+        return metrics.auc(scores[:, rows[0]], scores[:, rows[1]], weights=(weights[0], weights[1]))
+
+    def curvature(self, x: Array) -> Callable[[Any], Any] | None:
+        """See :meth:`minmaxcon.TrueMeasure.curvature`."""
+        return None if self.gauss_newton is None else self.gauss_newton.at(x)
+
+
+def _column(data: mm.Source, name: str) -> Any:
+    return np.concatenate([np.asarray(to_numpy(batch[name])) for _, batch in data.chunks()])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value))
+
+
+class _Observed(mm.Observation):
+    """The gap of one set of scores, and the constraints that follow it from there."""
+
+    def __init__(self, measure: AUCGapMeasure, scores: Any) -> None:
+        self._model, self._loss = measure.model, measure.frozen_classes(scores)
+        self.objective = None if self._loss is None else (1.0 - measure.accuracy(scores), 1.0 - self._loss.aucs[:, 0])
+        gap = measure.gap(scores)
+        self.values = np.stack([gap, -gap], axis=-1)
+        self._frozen = FrozenDistributions.of(
+            scores,
+            measure.subsets,
+            bandwidth=measure.bandwidth,
+            bins=measure.bins,
+            row_weight=measure.row_weight,
+        )
+        smooth = self._frozen.aucs[:, 0] - self._frozen.aucs[:, 1]
+        self.smoothed = np.stack([smooth, -smooth], axis=-1)
+
+    def surrogates(self) -> Sequence[mm.StochasticMinMaxConstraint]:
+        """See :meth:`minmaxcon.Observation.surrogates`."""
+        return [
+            FollowingAUC(self._model, self._frozen, sign, name=f"AUC gap, {side}")
+            for sign, side in ((1.0, "upper side"), (-1.0, "lower side"))
+        ]
+
+    def objective_surrogate(self) -> mm.StochasticMinMaxConstraint | None:
+        """See :meth:`minmaxcon.Observation.objective_surrogate`."""
+        return None if self._loss is None else FollowedLoss(self._model, self._loss)
