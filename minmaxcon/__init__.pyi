@@ -99,10 +99,6 @@ from .errors import UnknownName as UnknownName
 from .errors import Unsupported as Unsupported
 from .errors import WeakConvexityWarning as WeakConvexityWarning
 
-# Studies of fronts
-from .registry import Panel as Panel
-from .registry import Study as Study
-
 # Packages
 from . import arrays as arrays
 from . import checks as checks

@@ -1,98 +1,40 @@
-"""Problems by name: the interface of a plug-in, and its discovery through entry points."""
+"""Problems and commands by name: what a plug-in offers, and its discovery through entry points."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from minmaxcon.core import MinMaxProblem
 from minmaxcon.errors import InvalidInput, MinMaxConError, UnknownName, Unsupported
 
-__all__ = ["ENTRY_POINT_GROUP", "Panel", "ProblemPlugin", "Study", "load_problem", "plugin", "plugin_names"]
+__all__ = [
+    "COMMAND_GROUP",
+    "ENTRY_POINT_GROUP",
+    "Command",
+    "ProblemPlugin",
+    "command_points",
+    "load_problem",
+    "plugin",
+    "plugin_names",
+]
 
 ENTRY_POINT_GROUP = "minmaxcon.problems"
+"""Entry points of problems: ``name = "module:object"``, a :class:`ProblemPlugin`."""
+
+COMMAND_GROUP = "minmaxcon.commands"
+"""Entry points of commands: ``name = "module:object"``, a function or a cyclopts App."""
 
 _INSTALL = "A package of your own must be installed first: pip install --editable FOLDER."
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Panel:
-    """One panel of a figure of fronts: all that methods have in common when they are compared."""
-
-    data: str
-    metric: str
-    model: str
-
-
-class Study(ABC):
-    """Experiments that compare methods by their fronts, what ``minmaxcon pareto`` and ``minmaxcon reproduce`` run.
-
-    It must pickle, since configurations run in several processes, and :meth:`run` must depend on its arguments alone.
-
-    Attributes
-    ----------
-    seeds, quick_seeds : int
-        Number of seeds, 0 to n - 1, by default and with ``--quick``.
-    """
-
-    seeds: int = 5
-    quick_seeds: int = 2
-
-    @abstractmethod
-    def panels(
-        self,
-        data: Sequence[str] | None = None,
-        metric: Sequence[str] | None = None,
-        model: Sequence[str] | None = None,
-    ) -> Sequence[Panel]:
-        """Return the panels with these names; None takes all of the study.
-
-        Raises
-        ------
-        UnknownName
-            If a name is unknown.
-        """
-
-    @abstractmethod
-    def methods(self, panel: Panel) -> Sequence[str]:
-        """Return the methods that apply to a panel, in the order in which they are shown."""
-
-    def excluded(self, panel: Panel) -> Mapping[str, str]:
-        """Return the methods that do not apply to a panel, each with the reason."""
-        return {}
-
-    @abstractmethod
-    def run(
-        self, panel: Panel, method: str, seed: int, *, data_dir: Any = None, quick: bool = False
-    ) -> Mapping[str, Any]:
-        """Run one configuration.
-
-        Returns
-        -------
-        mapping
-            What JSON can hold: ``status``; ``points``, a list of mappings with ``kind`` (``"selected"``: the best model
-            whose gap on the validation part is at most ``asked``; ``"target"``: the model that was asked for that gap),
-            ``asked`` and, for each part ``train, validation, test``, ``auc``, ``gap`` and for the test part
-            ``gap_interval``; optionally ``unconstrained``, the same parts of the unconstrained model, ``seconds`` and
-            ``reason``. The configuration's names (``data, metric, model, method, seed, quick``) are added. A method
-            called ``"unconstrained"`` is drawn as a point.
-        """
-
-    def settings(self, quick: bool = False) -> Mapping[str, Any]:
-        """Return what :meth:`run` depends on beside its arguments, such as numbers of steps, as JSON can hold.
-
-        It is written into the file of each configuration, and a file that other settings have made is refused.
-        """
-        return {}
-
-    def labels(self) -> Mapping[str, str]:
-        """Return what figures and tables call data sets, metrics, models and methods; other names stand as they are."""
-        return {}
 
 
 class ProblemPlugin(ABC):
@@ -199,16 +141,6 @@ class ProblemPlugin(ABC):
         """
         return ({},)
 
-    def study(self) -> Study:
-        """Return the experiments that compare methods on this problem.
-
-        Raises
-        ------
-        Unsupported
-            If the plug-in has none.
-        """
-        raise Unsupported(f"problem {self.name!r} has no study of fronts; 'minmaxcon solve' solves it.")
-
     def options(self) -> tuple[str, ...]:
         """Names of the keyword arguments of :meth:`load`."""
         parameters = inspect.signature(self.load).parameters.values()
@@ -218,6 +150,79 @@ class ProblemPlugin(ABC):
 @cache
 def _entry_points() -> dict[str, Any]:
     return {point.name: point for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that a plug-in adds to the command line.
+
+    Attributes
+    ----------
+    name : str
+        What follows ``minmaxcon``.
+    value : str
+        Where it is, ``module:object``.
+    rivals : tuple of str
+        Where commands of the same name are, of other plug-ins.
+    """
+
+    name: str
+    value: str
+    rivals: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """Import the command.
+
+        Raises
+        ------
+        MinMaxConError
+            It fails to import, is no function or App, or another plug-in brings one of the same name.
+        """
+        if self.rivals:
+            brought = " and ".join((self.value, *self.rivals))
+            raise MinMaxConError(f"command {self.name!r} is brought by {brought}; uninstall all of these but one.")
+        try:
+            found = EntryPoint(self.name, self.value, COMMAND_GROUP).load()
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise MinMaxConError(f"command {self.name!r} ({self.value}) failed to load: {cause}") from error
+        if not callable(found):
+            raise MinMaxConError(f"command {self.name!r} ({self.value}) is neither a function nor a cyclopts App.")
+        return found
+
+    def summary(self) -> str:
+        """Return the first line of the command's help, read from its source: nothing is imported."""
+        module, _, name = self.value.partition(":")
+        with suppress(ImportError, OSError, SyntaxError, ValueError):
+            for node in ast.parse(_source(module)).body:
+                if isinstance(node, ast.FunctionDef) and node.name == name:
+                    return (ast.get_docstring(node) or "").partition("\n")[0]
+                if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
+                    words = node.value.keywords if isinstance(node.value, ast.Call) else []
+                    return next((str(ast.literal_eval(word.value)) for word in words if word.arg == "help"), "")
+        return ""
+
+
+def _source(module: str) -> str:
+    """Return the source of a module; only the finder of its top-level package is asked, so that nothing is imported."""
+    package, *path = module.split(".")
+    spec = find_spec(package)
+    folders = [] if spec is None else spec.submodule_search_locations
+    for folder in folders or ():
+        place = Path(folder, *path)
+        for file in (place.with_suffix(".py"), place / "__init__.py"):
+            if file.is_file():
+                return file.read_text(encoding="utf-8")
+    return "" if path or spec is None or spec.origin is None else Path(spec.origin).read_text(encoding="utf-8")
+
+
+@cache
+def command_points() -> dict[str, Command]:
+    """Return the commands that installed plug-ins add, by name, sorted; none is imported."""
+    found: dict[str, list[str]] = {}
+    for name, value in sorted({(point.name, point.value) for point in entry_points(group=COMMAND_GROUP)}):
+        found.setdefault(name, []).append(value)
+    return {name: Command(name, values[0], tuple(values[1:])) for name, values in found.items()}
 
 
 def plugin_names() -> tuple[str, ...]:

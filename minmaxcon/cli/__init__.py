@@ -1,5 +1,22 @@
-"""The command line, ``minmaxcon COMMAND``: a module for each command."""
+"""The command line, ``minmaxcon COMMAND``: a module for each command, and what the commands of plug-ins are made of."""
 
 from minmaxcon.cli.main import main
+from minmaxcon.cli.options import Flag, Whole, names_of, one_line, wholes_of
+from minmaxcon.cli.output import Output, paragraphs, table, wrapped
+from minmaxcon.cli.running import Finished, finish, load
 
-__all__ = ["main"]
+__all__ = [
+    "Finished",
+    "Flag",
+    "Output",
+    "Whole",
+    "finish",
+    "load",
+    "main",
+    "names_of",
+    "one_line",
+    "paragraphs",
+    "table",
+    "wholes_of",
+    "wrapped",
+]

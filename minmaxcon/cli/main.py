@@ -13,39 +13,67 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
 
 import minmaxcon as mm
-from minmaxcon.cli import bench, check, compare, demo, listing, new_problem, pareto, predict, solve
+from minmaxcon.cli import check, compare, listing, new_problem, predict, solve
 from minmaxcon.cli.options import explain, one_line
+from minmaxcon.registry import command_points
 
-__all__ = ["app", "main"]
+__all__ = ["build_app", "main"]
 
 DONE, NOT_DONE, BAD_INPUT = 0, 1, 2
 """Exit statuses."""
 
-app = App(
-    name="minmaxcon",
-    help="Constrained stochastic min-max optimization, with a certificate of what was reached.",
-    help_epilogue=(
-        "Exit status: 0 done; 1 not done (not solved, a check failed, a configuration failed, interrupted), the output "
-        "says which; 2 bad input (one line says what)."
-    ),
-    version=mm.__version__,
-    default_parameter=Parameter(negative=()),
-    result_action="return_value",
-    exit_on_error=False,
-    print_error=False,
-    suppress_keyboard_interrupt=False,
+BUILT_IN = (
+    listing.problems,
+    listing.data_app,
+    solve.solve,
+    predict.predict,
+    compare.compare,
+    check.check,
+    new_problem.new_problem,
 )
-app.command(demo.demo)
-app.command(listing.problems)
-app.command(listing.data_app)
-app.command(solve.solve)
-app.command(predict.predict)
-app.command(pareto.pareto)
-app.command(pareto.reproduce)
-app.command(compare.compare)
-app.command(check.check)
-app.command(new_problem.new_problem)
-app.command(bench.app)
+
+
+def build_app(words: Sequence[str] = ()) -> App:
+    """Return the commands: those built in, and those that plug-ins add, of which only the one asked for is imported.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The words of the command line; the first that is no option names the command.
+
+    Raises
+    ------
+    MinMaxConError
+        The command that is asked for is a plug-in's and cannot be imported.
+    """
+    app = App(
+        name="minmaxcon",
+        help="Constrained stochastic min-max optimization, with a certificate of what was reached.",
+        help_epilogue=(
+            "Exit status: 0 done; 1 not done (not solved, a check failed, a configuration failed, interrupted), the "
+            "output says which; 2 bad input (one line says what)."
+        ),
+        version=mm.__version__,
+        default_parameter=Parameter(negative=()),
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+    )
+    for built_in in BUILT_IN:
+        app.command(built_in)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    for name, command in command_points().items():
+        if name in app:
+            if "--quiet" not in words:
+                refusal = f"command {name!r} of {command.value} is refused: the name is that of a built-in one."
+                print(f"minmaxcon: note: {refusal}", file=sys.stderr)
+        elif name == asked:
+            app.command(command.load(), name=name)
+        else:
+            summary = command.summary() or f"Of {command.value}: 'minmaxcon {name} --help' explains."
+            app.command(command.value, name=name, help=summary)
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 done, 1 not done, 2 bad input.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
+    app = App()
     try:
+        app = build_app(words)
         status = app(words, verbose=False)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -76,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _refuse(_usage(error))
     except mm.MinMaxConError as error:
-        return _refuse(explain(error, _options(words)))
+        return _refuse(explain(error, _options(app, words)))
     except (OSError, MemoryError) as error:
         return _refuse(one_line(str(error) or type(error).__name__))
     return status if isinstance(status, int) else DONE
@@ -87,7 +117,7 @@ def _refuse(message: str) -> int:
     return BAD_INPUT
 
 
-def _options(words: Sequence[str]) -> set[str]:
+def _options(app: App, words: Sequence[str]) -> set[str]:
     """Return the names in Python of all options that a command line gives, or could: the command's, the problem's."""
     given = {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
     _, apps, rest = app.parse_commands(list(words))

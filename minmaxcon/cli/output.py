@@ -25,7 +25,7 @@ class Output:
     json : bool
         Whether standard output carries JSON and nothing else.
     quiet : bool
-        Whether standard error stays empty.
+        Whether standard error stays empty where all goes well.
     """
 
     json: bool
@@ -39,7 +39,11 @@ class Output:
     def note(self, text: str) -> None:
         """Write a line to standard error, unless quiet."""
         if not self.quiet:
-            print(f"minmaxcon: {text}", file=sys.stderr, flush=True)
+            self.failure(text)
+
+    def failure(self, text: str) -> None:
+        """Write a line to standard error, also if quiet: why a command did not do what was asked."""
+        print(f"minmaxcon: {text}", file=sys.stderr, flush=True)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:

@@ -9,9 +9,9 @@ from typing import Any
 import minmaxcon as mm
 from minmaxcon.cli.output import paragraphs, table, wrapped
 from minmaxcon.cli.running import Finished
-from minmaxcon.results.records import RunRecord, RunsRecord
+from minmaxcon.results.records import RunRecord, RunsRecord, certificate_text, interval_text
 
-__all__ = ["certificate_text", "interval_text", "report"]
+__all__ = ["report"]
 
 _NAMES = {"auc": "AUC", "auc_gap": "true gap"}
 _SHORT = {"auc": "AUC", "auc_gap": "gap"}
@@ -31,27 +31,6 @@ def report(finished: Finished, *, notes: bool = True) -> str:
     record = finished.record
     text = _runs(finished, record) if isinstance(record, RunsRecord) else _run(finished, record)
     return text + (paragraphs(finished.notes) if notes else "")
-
-
-def certificate_text(record: RunRecord) -> str:
-    """Return the certificate in words."""
-    found = record.certificate
-    lower = "no lower bound" if found.lower is None else f"{found.lower:.6g} <= f*"
-    upper = "no upper bound" if found.upper is None else f"f* <= {found.upper:.6g}"
-    if found.lower is not None and found.upper is not None:
-        text = f"{found.lower:.6g} <= f* <= {found.upper:.6g}, gap {found.gap:.3g}"
-    else:
-        text = f"{lower}, {upper}"
-    return f"{text}, {found.kind}" if found.kind != "none" else text
-
-
-def interval_text(part: Mapping[str, Any], name: str) -> str:
-    """Return a measure with its interval: ``0.9441 [0.9271, 0.9610]``."""
-    value, interval = part.get(name), part.get(f"{name}_interval")
-    text = "undefined" if value is None else f"{value:.4f}"
-    if not interval or None in interval:
-        return text
-    return f"{text} [{interval[0]:.4f}, {interval[1]:.4f}]"
 
 
 def _run(finished: Finished, record: RunRecord) -> str:

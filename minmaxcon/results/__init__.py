@@ -5,7 +5,17 @@ from minmaxcon.results.comparison import Comparison, Entry
 from minmaxcon.results.figures import OKABE_ITO, FrontPoint, empty_figure, front_figure, png, style_axes, trace_figure
 from minmaxcon.results.folders import check_file, check_folder, write_file, write_folder
 from minmaxcon.results.machine import describe_machine, load_average, one_thread
-from minmaxcon.results.records import RunRecord, RunsRecord, csv_text, plain, read_result, to_json, versions
+from minmaxcon.results.records import (
+    RunRecord,
+    RunsRecord,
+    certificate_text,
+    csv_text,
+    interval_text,
+    plain,
+    read_result,
+    to_json,
+    versions,
+)
 from minmaxcon.results.saved_models import model_bytes, read_model
 
 __all__ = [
@@ -15,6 +25,7 @@ __all__ = [
     "FrontPoint",
     "RunRecord",
     "RunsRecord",
+    "certificate_text",
     "check_file",
     "check_folder",
     "compare",
@@ -22,6 +33,7 @@ __all__ = [
     "describe_machine",
     "empty_figure",
     "front_figure",
+    "interval_text",
     "load_average",
     "model_bytes",
     "one_thread",

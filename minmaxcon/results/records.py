@@ -25,7 +25,9 @@ __all__ = [
     "CertificateRecord",
     "RunRecord",
     "RunsRecord",
+    "certificate_text",
     "csv_text",
+    "interval_text",
     "measure",
     "plain",
     "read_result",
@@ -117,6 +119,27 @@ class RunsRecord(_Record):
     def solved(self) -> bool:
         """Whether every run is solved."""
         return all(run.solved for run in self.runs)
+
+
+def certificate_text(record: RunRecord) -> str:
+    """Return the certificate in words."""
+    found = record.certificate
+    lower = "no lower bound" if found.lower is None else f"{found.lower:.6g} <= f*"
+    upper = "no upper bound" if found.upper is None else f"f* <= {found.upper:.6g}"
+    if found.lower is not None and found.upper is not None:
+        text = f"{found.lower:.6g} <= f* <= {found.upper:.6g}, gap {found.gap:.3g}"
+    else:
+        text = f"{lower}, {upper}"
+    return f"{text}, {found.kind}" if found.kind != "none" else text
+
+
+def interval_text(part: Mapping[str, Any], name: str) -> str:
+    """Return a measure with its interval: ``0.9441 [0.9271, 0.9610]``."""
+    value, interval = part.get(name), part.get(f"{name}_interval")
+    text = "undefined" if value is None else f"{value:.4f}"
+    if not interval or None in interval:
+        return text
+    return f"{text} [{interval[0]:.4f}, {interval[1]:.4f}]"
 
 
 def plain(value: Any) -> Any:

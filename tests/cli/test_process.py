@@ -15,7 +15,6 @@ import pytest
 from .conftest import FILE_OPTIONS
 
 COMMAND = [sys.executable, "-c", "import sys; from minmaxcon.cli import main; sys.exit(main())"]
-HEAVY = "{'torch', 'cvxpy', 'matplotlib', 'sklearn', 'scipy', 'pandas', 'pydantic', 'safetensors'}"
 
 
 def start(*words: object) -> subprocess.Popen[str]:
@@ -61,16 +60,3 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
         done = subprocess.run([*COMMAND, "problems"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert "No space left on device" in done.stderr.splitlines()[0]
-
-
-@pytest.mark.parametrize("words", [["--help"], ["solve", "--help"], ["problems", "--names"], ["solve", "no_such"]])
-def test_light_commands_load_nothing_heavy(words: list[str]) -> None:
-    script = f"""
-import sys, time
-from minmaxcon.cli import main
-main({words!r})
-heavy = {HEAVY} & set(sys.modules)
-sys.exit(f"loaded: {{sorted(heavy)}}" if heavy else 0)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -233,12 +233,6 @@ class FairAUC(mm.ProblemPlugin):
             "data": {name: info.description for name, info in DATASETS.items()},
         }
 
-    def study(self) -> mm.Study:
-        """See :meth:`minmaxcon.ProblemPlugin.study`: the paper's experiments."""
-        from .study import FairAUCStudy  # with the baselines, which nothing else needs
-
-        return FairAUCStudy()
-
     def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
         """See :meth:`minmaxcon.ProblemPlugin.datasets`."""
         shown = ("name", "description", "source", "licence")

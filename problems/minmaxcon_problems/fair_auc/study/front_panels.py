@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minmaxcon.registry import Panel
 from minmaxcon.results import OKABE_ITO, empty_figure, style_axes
 
 from .front_tables import series_label
 from .series import UNCONSTRAINED, Asked, Series
+from .study import Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from minmaxcon.errors import InvalidInput, UnknownName
-from minmaxcon.registry import Panel, Study
 from minmaxcon.results import csv_text, to_json, versions, write_file
 
 from .front_panels import front_panels
 from .front_tables import achieved_rows, best_auc_rows, front_rows, hypervolume_rows, text_tables
 from .run_files import Configuration
 from .series import series_of
+from .study import FairAUCStudy, Panel
 from .sweep import Sweep
 
 __all__ = ["Plan", "Report", "check_out", "plan", "report", "write_report"]
@@ -66,7 +66,7 @@ class Report:
 
 
 def plan(
-    study: Study,
+    study: FairAUCStudy,
     problem: str,
     *,
     data: Sequence[str] | None = None,
@@ -80,7 +80,7 @@ def plan(
 
     Parameters
     ----------
-    study : Study
+    study : FairAUCStudy
         The study.
     problem : str
         The problem's name.
@@ -121,12 +121,12 @@ def plan(
     return Plan(configurations, panels, excluded, order)
 
 
-def report(study: Study, planned: Plan, sweep: Sweep, table: Callable[..., str]) -> Report:
+def report(study: FairAUCStudy, planned: Plan, sweep: Sweep, table: Callable[..., str]) -> Report:
     """Return tables and figures of what a sweep found.
 
     Parameters
     ----------
-    study : Study
+    study : FairAUCStudy
         The study.
     planned : Plan
         What was asked for.

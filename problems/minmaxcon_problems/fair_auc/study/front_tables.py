@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.registry import Panel
-
 from .fronts import mean_front
 from .series import Series
+from .study import Panel
 
 __all__ = [
     "GAPS",

@@ -12,8 +12,9 @@ from typing import Any
 
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
-from minmaxcon.registry import Panel
 from minmaxcon.results import plain, write_file
+
+from .study import Panel
 
 __all__ = ["Configuration", "distinct", "read_run", "remove_stale", "write_run"]
 

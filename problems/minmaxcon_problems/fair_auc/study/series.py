@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.registry import Panel
-
 from .fronts import best_auc, hypervolume, mean_and_error, nondominated
+from .study import Panel
 
 __all__ = ["UNCONSTRAINED", "Asked", "Series", "series_of"]
 
@@ -113,7 +112,7 @@ def series_of(records: Iterable[Mapping[str, Any]]) -> dict[Panel, list[Series]]
     Parameters
     ----------
     records : iterable of mapping
-        As :meth:`minmaxcon.registry.Study.run` returns them, with their names.
+        As :meth:`minmaxcon.registry.FairAUCStudy.run` returns them, with their names.
     """
     found: dict[tuple[Panel, str, str], dict[int, list[Mapping[str, Any]]]] = {}
     for record in records:

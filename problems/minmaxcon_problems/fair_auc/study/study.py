@@ -1,9 +1,9 @@
-"""Which configurations the paper's section of experiments has, and how its figures call them."""
+"""The paper's experiments: panels, methods and seeds, the run of one configuration, and what figures call them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
@@ -16,16 +16,34 @@ from .effort import FULL, QUICK
 from .ours import BEYOND, GOALS, KAPPAS
 from .run import METHODS, run_configuration
 
-__all__ = ["FairAUCStudy"]
+__all__ = ["FairAUCStudy", "Panel"]
 
 _DATA = ("a9a", "bank", "compas")
 _METRICS = ("group", "inter_group", "intra_group")
 _MODELS = ("linear", "mlp")
 
 
-class FairAUCStudy(mm.Study):
-    """Three data sets, three metrics, two models; two methods of ours and four baselines."""
+@dataclass(frozen=True, slots=True, order=True)
+class Panel:
+    """One panel of a figure of fronts: all that methods have in common when they are compared."""
 
+    data: str
+    metric: str
+    model: str
+
+
+class FairAUCStudy:
+    """Three data sets, three metrics, two models; two methods of ours and four baselines.
+
+    It pickles, since configurations run in several processes, and :meth:`run` depends on its arguments alone.
+
+    Attributes
+    ----------
+    seeds, quick_seeds : int
+        Number of seeds, 0 to n - 1, by default and with ``--quick``.
+    """
+
+    seeds = 5
     quick_seeds = 1
 
     def panels(
@@ -33,38 +51,47 @@ class FairAUCStudy(mm.Study):
         data: Sequence[str] | None = None,
         metric: Sequence[str] | None = None,
         model: Sequence[str] | None = None,
-    ) -> Sequence[mm.Panel]:
-        """See :meth:`minmaxcon.Study.panels`; by default those of the paper, on request any named data and metric."""
+    ) -> Sequence[Panel]:
+        """Return the panels with these names: by default those of the paper, on request any named data and metric.
+
+        Raises
+        ------
+        UnknownName
+            If a name is unknown.
+        """
         names = (
             _known("data", data, _DATA, DATASETS),
             _known("metric", metric, _METRICS, METRICS),
             _known("model", model, _MODELS, _MODELS),
         )
-        return [mm.Panel(*chosen) for chosen in product(*names)]
+        return [Panel(*chosen) for chosen in product(*names)]
 
-    def methods(self, panel: mm.Panel) -> Sequence[str]:
-        """See :meth:`minmaxcon.Study.methods`."""
+    def methods(self, panel: Panel) -> Sequence[str]:
+        """Return the methods that apply to a panel, in the order in which they are shown."""
         excluded = self.excluded(panel)
         return [method for method in METHODS if method not in excluded]
 
-    def excluded(self, panel: mm.Panel) -> Mapping[str, str]:
-        """See :meth:`minmaxcon.Study.excluded`."""
+    def excluded(self, panel: Panel) -> Mapping[str, str]:
+        """Return the methods that do not apply to a panel, each with the reason."""
         metric = resolve_metric(panel.metric)
         reasons = {name: kind().applies_to(metric) for name, kind in BASELINES.items()}
         return {name: reason for name, reason in reasons.items() if reason}
 
     def run(
-        self, panel: mm.Panel, method: str, seed: int, *, data_dir: Any = None, quick: bool = False
+        self, panel: Panel, method: str, seed: int, *, data_dir: Any = None, quick: bool = False
     ) -> Mapping[str, Any]:
-        """See :meth:`minmaxcon.Study.run`."""
+        """Run one configuration, see :func:`run_configuration`."""
         return run_configuration(panel.data, panel.metric, panel.model, method, seed, data_dir=data_dir, quick=quick)
 
     def settings(self, quick: bool = False) -> Mapping[str, Any]:
-        """See :meth:`minmaxcon.Study.settings`."""
+        """Return what :meth:`run` depends on beside its arguments, such as numbers of steps, as JSON can hold.
+
+        It is written into the file of each configuration, and a file that other settings have made is refused.
+        """
         return {**asdict(QUICK if quick else FULL), "goals": GOALS, "beyond_goals": BEYOND, "kappas": KAPPAS}
 
     def labels(self) -> Mapping[str, str]:
-        """See :meth:`minmaxcon.Study.labels`."""
+        """Return what figures and tables call data sets, metrics, models and methods; other names stand as they are."""
         return {
             "max_gap": "max_gap (ours)",
             "level_set": "level set (the paper's)",

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
-from minmaxcon.registry import Study
 from minmaxcon.results import check_file
 
 from .run_files import Configuration, distinct, read_run, remove_stale, write_run
+from .study import FairAUCStudy
 
 __all__ = ["Sweep", "Tick", "run_sweep"]
 
@@ -85,7 +85,7 @@ class Sweep:
 
 
 def run_sweep(
-    study: Study,
+    study: FairAUCStudy,
     configurations: Sequence[Configuration],
     folder: str | Path,
     *,
@@ -101,7 +101,7 @@ def run_sweep(
 
     Parameters
     ----------
-    study : Study
+    study : FairAUCStudy
         What runs a configuration.
     configurations : sequence of Configuration
         What is to be run.
@@ -182,7 +182,7 @@ def _whole(path: Path, one: Configuration) -> bool:
 
 
 def _results(
-    tasks: Sequence[tuple[Study, Configuration, Path, str | None]], jobs: int
+    tasks: Sequence[tuple[FairAUCStudy, Configuration, Path, str | None]], jobs: int
 ) -> Generator[tuple[str, str | None], None, None]:
     """Run the tasks; give the name and the failure of each, as they end."""
     if jobs == 1 or len(tasks) < 2:
@@ -206,7 +206,7 @@ def _results(
 
 
 def _in_worker(
-    parent: int, study: Study, one: Configuration, path: Path, data_dir: str | None
+    parent: int, study: FairAUCStudy, one: Configuration, path: Path, data_dir: str | None
 ) -> tuple[str, str | None]:
     """Run a task in a process of its own, which leaves Ctrl-C to the process that started it, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -227,7 +227,7 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _run(study: Study, one: Configuration, path: Path, data_dir: str | None) -> tuple[str, str | None]:
+def _run(study: FairAUCStudy, one: Configuration, path: Path, data_dir: str | None) -> tuple[str, str | None]:
     """Run a configuration and write its file; return its name and, if it failed, why."""
     began = time.perf_counter()
     try:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.registry import Panel, Study
-from tests.cases import quadratic
+from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 
 GOALS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3)
 METHODS = ("max_gap", "level_set", "proxy_lagrangian", "correlation", "post_processing", "unconstrained")
@@ -28,10 +27,11 @@ def chosen(argument: str, asked: Sequence[str] | None, known: Sequence[str]) -> 
     return known if asked is None else asked
 
 
-class FakeStudy(Study):
-    """What :class:`minmaxcon.registry.Study` asks for; ``log`` gets a line for every run that was begun."""
+class FakeStudy(FairAUCStudy):
+    """A study of nothing; ``log`` gets a line for every run that was begun."""
 
     seeds = 3
+    quick_seeds = 2
 
     def __init__(
         self, *, log: str = "", delay: float = 0.0, broken: str = "", data: Sequence[str] = DATA, steps: int = 20
@@ -108,18 +108,3 @@ def point(kind: str, asked: float, auc: float, gap: float, rng: Any) -> dict[str
             "gap_interval": [max(found - 0.01, 0.0), found + 0.01],
         }
     return {"kind": kind, "asked": asked, **parts}
-
-
-class FakePlugin(mm.ProblemPlugin):
-    """A plug-in with a study and nothing else."""
-
-    name = "fake"
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-
-    def load(self) -> mm.MinMaxProblem:
-        return quadratic()
-
-    def study(self) -> Study:
-        return self._study

@@ -12,7 +12,6 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from minmaxcon.cli.output import table
-from minmaxcon.registry import Panel
 from minmaxcon.results import csv_text
 from minmaxcon.results.figures import OKABE_ITO, png
 from minmaxcon_problems.fair_auc.study.front_panels import front_panels
@@ -25,6 +24,7 @@ from minmaxcon_problems.fair_auc.study.front_tables import (
 )
 from minmaxcon_problems.fair_auc.study.fronts import hypervolume
 from minmaxcon_problems.fair_auc.study.series import series_of
+from minmaxcon_problems.fair_auc.study.study import Panel
 
 from .fake_study import FakeStudy
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.registry import Panel
 from minmaxcon_problems.fair_auc.study import run_files
 from minmaxcon_problems.fair_auc.study.front_report import plan
 from minmaxcon_problems.fair_auc.study.run_files import Configuration, read_run
+from minmaxcon_problems.fair_auc.study.study import Panel
 from minmaxcon_problems.fair_auc.study.sweep import Tick, run_sweep
 
 from .fake_study import FakeStudy

@@ -1,20 +1,27 @@
-"""``minmaxcon demo``."""
+"""The demonstration: mortgage approvals without and with a bound, and the front between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, Whole
-from minmaxcon.cli.output import Output, paragraphs, table
+from minmaxcon.cli import Finished, Output, finish, load, paragraphs, table
+from minmaxcon.results import (
+    FrontPoint,
+    RunRecord,
+    RunsRecord,
+    certificate_text,
+    check_folder,
+    front_figure,
+    interval_text,
+    png,
+    to_json,
+    write_folder,
+)
 
-if TYPE_CHECKING:
-    from minmaxcon.cli.running import Finished
-    from minmaxcon.results.records import RunRecord, RunsRecord
-
-__all__ = ["demo"]
+__all__ = ["run_demo"]
 
 FOLDER = Path("minmaxcon-demo")
 KAPPAS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 2.0)
@@ -31,35 +38,11 @@ _PARTS = {"train": "training part", "test": "held out"}
 _WHAT = ("auc", "auc_gap")
 
 
-def demo(
-    *, out: Path | None = None, overwrite: Flag = False, seed: Whole = 0, json: Flag = False, quiet: Flag = False
-) -> int:
-    """Fit mortgage approvals without and with a bound on the gap between groups, and show what that costs.
-
-    1,989 applications, protected group: applicants who are not white; inter-group gap. Ten bounds are solved in one
-    solve, in less than half a minute; the figure shows all of them. Needs no network.
-
-    Parameters
-    ----------
-    out
-        Folder for front.png and result.json. By default minmaxcon-demo in the current folder, where only an earlier
-        demo is replaced; with `--json` nothing is written by default.
-    overwrite
-        Replace a folder that holds an earlier result, or nothing.
-    seed
-        Seed of split and solve.
-    json
-        Print the same rows as JSON on standard output, and nothing else there.
-    quiet
-        No progress bar and no notes.
-    """
-    from minmaxcon.cli.running import finish, load
-    from minmaxcon.results.folders import check_folder, write_folder
-    from minmaxcon.results.records import to_json
-
-    output = Output(json=json, quiet=quiet)
+def run_demo(output: Output, *, out: Path | None, overwrite: bool, seed: int) -> int:
+    """Solve, print and write what ``minmaxcon demo`` tells; return its exit status."""
     if seed < 0:
         raise mm.InvalidInput("seed", seed, "must be at least 0.")
+    json = output.json
     target, replace = (FOLDER, True) if out is None else (out, overwrite)
     writes = out is not None or not json
     if writes:
@@ -75,7 +58,7 @@ def demo(
         figure = _figure(_record(finished), *pair) if writes else b""
     if writes:
         write_folder(target, {"result.json": to_json(result).encode(), "front.png": figure}, overwrite=replace)
-    output.result(to_json(result) if json else _text(finished, *pair, notes=not quiet))
+    output.result(to_json(result) if json else _text(finished, *pair, notes=not output.quiet))
     written = f"written: {target / 'front.png'} and {target / 'result.json'}"
     if writes and json:
         output.note(written)
@@ -125,8 +108,6 @@ def _binds(run: RunRecord) -> bool:
 
 
 def _figure(record: RunsRecord, without: int, chosen: int) -> bytes:
-    from minmaxcon.results.figures import FrontPoint, front_figure, png
-
     labels = {chosen: f"with, kappa = {KAPPAS[chosen]:g}", without: "without"}
 
     def points(part: str) -> list[FrontPoint]:
@@ -143,8 +124,6 @@ def _figure(record: RunsRecord, without: int, chosen: int) -> bytes:
 
 
 def _text(finished: Finished, without: int, chosen: int, *, notes: bool) -> str:
-    from minmaxcon.cli.report import certificate_text, interval_text
-
     record = _record(finished)
     fits = {"without": record.runs[without], f"with, kappa = {KAPPAS[chosen]:g}": record.runs[chosen]}
     text = "Mortgage approvals (loanapp): inter-group gap between applicants who are white and who are not\n"
