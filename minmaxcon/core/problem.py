@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -39,8 +39,9 @@ class MinMaxProblem:
         A term added to every function, see :meth:`with_proximal`.
     name : str
         What reports call the problem.
-    details : mapping
-        What the plug-in wants to keep with the problem (its data sets, say); solvers do not look at it.
+    details : object
+        What the plug-in wants to keep with the problem (its data sets, say), a frozen value best; solvers do not look
+        at it.
 
     Raises
     ------
@@ -56,7 +57,7 @@ class MinMaxProblem:
     start: Any = None
     proximal: Proximal | None = None
     name: str = "problem"
-    details: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    details: Any = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         _check_parts(self)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minmaxcon.arrays import Array
+from minmaxcon.checks import whole
 from minmaxcon.core.constraint import StochasticMinMaxConstraint
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.source import Source
@@ -93,17 +94,29 @@ class RefreshedProblem(MinMaxProblem):
     ----------
     measure : TrueMeasure
         Observes the :math:`t_i`.
+    first : RefreshedProblem, optional
+        A problem on finite data, of one run, that a solve from ``start`` solves first, by at most ``first_steps`` steps
+        within its own clock: it then begins at the first d coordinates of the point found. For objectives that have no
+        slope at a start that costs no work, such as an AUC at constant scores.
+    first_steps : int
+        Largest number of these steps.
 
     Raises
     ------
     InvalidInput
-        If the measure is missing; and whatever :class:`MinMaxProblem` refuses.
+        If the measure is missing, or ``first`` has too few coordinates; and whatever :class:`MinMaxProblem` refuses.
     """
 
     measure: TrueMeasure = field(kw_only=True)
+    first: RefreshedProblem | None = field(default=None, kw_only=True, repr=False)
+    first_steps: int = field(default=60, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "first_steps", whole("first_steps", self.first_steps))
+        if self.first is not None and self.first.primal.dimension < self.primal.dimension:
+            need = f"must have at least {self.primal.dimension} coordinates, those of the problem that it begins."
+            raise InvalidInput("first", self.first.primal.dimension, need)
         if not isinstance(self.measure, TrueMeasure):
             raise InvalidInput("measure", self.measure, "give a TrueMeasure: without one, use MinMaxProblem.")
 

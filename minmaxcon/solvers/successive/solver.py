@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number, whole
-from minmaxcon.core import MinMaxProblem, Outcome, RefreshedProblem, Solver, Start, Status
+from minmaxcon.core import MinMaxProblem, Outcome, Position, RefreshedProblem, Solver, Start, Status
 from minmaxcon.core.runs import put_rows
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.solvers.successive.blocks import first_block, next_block
@@ -116,13 +116,22 @@ class SuccessiveApproximation(Solver):
         """
         if not isinstance(problem, RefreshedProblem):
             raise Unsupported("SuccessiveApproximation needs a RefreshedProblem, whose measure says what is true.")
-        runs, block, position = int(start.x.shape[0]), problem, start.position
-        samples, anchor = int(problem.data.size or 0), None
-        every = np.arange(runs)
+        block, position, samples = problem, start.position, int(problem.data.size or 0)
         if problem.data.size is None:
             block, position = first_block(problem, position, self.sample)
             samples = position.samples - start.position.samples
-        x = refined(block, start.x)
+        state, first = self._seen(problem, block, start.x, position, samples), problem.first
+        if first is None or not np.array_equal(to_numpy(start.x), to_numpy(problem.start_point(len(start.x)))):
+            return state
+        begin = SuccessiveApproximation(iterations=problem.first_steps)
+        return replace(state, first=begin.init(first, Start(first.start_point(1), None, start.position)))
+
+    def _seen(
+        self, problem: RefreshedProblem, block: RefreshedProblem, x: Array, position: Position, samples: int
+    ) -> SuccessiveState:
+        """Return the state before the first step, from what is seen of the starting points x on a block."""
+        runs, anchor = len(x), None
+        every, x = np.arange(runs), refined(block, x)
         objective, constraints, bias, observation = observe(block, x, every)
         gradients = gradients_at(block, x, observation)
         if problem.data.size is None:
@@ -158,12 +167,23 @@ class SuccessiveApproximation(Solver):
             trace=(),
         )
 
+    def _begun(self, state: SuccessiveState, first: SuccessiveState) -> SuccessiveState:
+        """Return the state at the point that the problem's ``first`` has led to."""
+        point = np.asarray(to_numpy(first.best), dtype=np.float64)[:, : state.x.shape[-1]]
+        x = namespace(state.x).asarray(np.repeat(point, len(state.status), axis=0), state.x)
+        begun = self._seen(state.problem, state.block, x, state.position, state.samples + first.samples)
+        return replace(begun, first_steps=first.outer)
+
     def finished(self, state: SuccessiveState) -> bool:
         """See :meth:`Solver.finished`."""
-        return all(status is not None for status in state.status)
+        return state.first is None and all(status is not None for status in state.status)
 
     def step(self, state: SuccessiveState) -> SuccessiveState:
-        """See :meth:`Solver.step`: one outer step of every run that goes on."""
+        """See :meth:`Solver.step`: one outer step of every run that goes on, or of the problem that is solved first."""
+        if state.first is not None:
+            begin = SuccessiveApproximation(iterations=state.problem.first_steps)
+            begun = begin.step(state.first)
+            return self._begun(state, begun) if begin.finished(begun) else replace(state, first=begun)
         if state.anchor is not None:
             state = next_block(state, self.sample)
             if self.finished(state):
@@ -241,6 +261,7 @@ class SuccessiveApproximation(Solver):
 
     def outcome(self, state: SuccessiveState) -> Outcome:
         """See :meth:`Solver.outcome`. The problem is not convex, so there is no lower bound."""
+        state = state if state.first is None else self._begun(state, state.first)
         exact = state.anchor is None
         return Outcome(
             x=state.best,
@@ -253,7 +274,7 @@ class SuccessiveApproximation(Solver):
             status=tuple(Status.BUDGET if status is None else status for status in state.status),
             reason=state.reason,
             trace=state.trace,
-            steps=state.outer,
+            steps=state.outer + state.first_steps,
             samples=state.samples,
             next=Start(state.x, None, state.position),
         )

@@ -82,6 +82,10 @@ class SuccessiveState:
         Where the solve began to read finite data, for the solves that follow; on streams where the next block begins.
     status, reason, trace
         As for any solver.
+    first : SuccessiveState or None
+        The solve of the problem's ``first``, as long as it goes on.
+    first_steps : int
+        Outer steps of that solve.
     """
 
     problem: RefreshedProblem
@@ -112,3 +116,5 @@ class SuccessiveState:
     status: tuple[Status | None, ...]
     reason: tuple[str, ...]
     trace: tuple[Mapping[str, Any], ...]
+    first: SuccessiveState | None = None
+    first_steps: int = 0
