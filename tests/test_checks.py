@@ -85,42 +85,33 @@ TABLE: list[tuple[Any, frozenset[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    "value, taken", TABLE, ids=[f"{row}-{type(value).__name__}" for row, (value, _) in enumerate(TABLE)]
-)
 @pytest.mark.parametrize("check", CHECKS)
-def test_one_rule_says_what_a_number_is(check: str, value: Any, taken: frozenset[str]) -> None:
-    if check in taken:
-        found = CHECKS[check](value)
-        # An exact comparison: a whole number does not pass through a float, which ends at 2**53.
-        given = value.item() if hasattr(value, "item") else value[0] if isinstance(value, list) else value
-        if check in ("whole", "seed"):
-            assert type(found) is int
-            assert found == given
-        else:
-            assert np.asarray(found).item() == float(given)
-        assert check != "number" or type(found) is float
-        return
-    with pytest.raises(InvalidInput) as caught:
-        CHECKS[check](value)
-    message = str(caught.value)
-    assert message.startswith("option=")
-    assert "\n" not in message
-    assert caught.value.argument == "option"
-    assert caught.value.__cause__ is None
+def test_one_rule_says_what_a_number_is(check: str) -> None:
+    for value, taken in TABLE:
+        if check in taken:
+            found = CHECKS[check](value)
+            # An exact comparison: a whole number does not pass through a float, which ends at 2**53.
+            given = value.item() if hasattr(value, "item") else value[0] if isinstance(value, list) else value
+            if check in ("whole", "seed"):
+                assert type(found) is int, value
+                assert found == given
+            else:
+                assert np.asarray(found).item() == float(given)
+            assert check != "number" or type(found) is float, value
+            continue
+        with pytest.raises(InvalidInput) as caught:
+            CHECKS[check](value)
+        message = str(caught.value)
+        assert message.startswith("option=")
+        assert "\n" not in message
+        assert caught.value.argument == "option"
+        assert caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, True, "3", None, [1.0], 10**400])
 def test_a_positive_number_is_a_positive_finite_number(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"^radius=.*must be positive and finite\.$"):
         positive("radius", value)
-
-
-@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int64(2), np.array(2.0)])
-def test_every_kind_of_number_comes_back_as_a_float(value: object) -> None:
-    found = positive("radius", value)
-    assert type(found) is float
-    assert found == 2.0
 
 
 @pytest.mark.parametrize("value", [[], [1.0, 0.0], [[1.0]], [1.0, np.inf], [True, True], ["1"], "1", None, [1, [2]]])
@@ -136,18 +127,6 @@ def test_one_bound_or_several_come_back_as_a_new_vector() -> None:
     assert given[0] == 1.0
     assert positive("bound", 3, several=True).tolist() == [3.0]
     assert positive("bound", (1, 2.5), several=True).tolist() == [1.0, 2.5]
-
-
-@pytest.mark.parametrize("value", [True, False, 1.0, 2.5, "2", None, -1, np.float64(3), np.True_, [3], np.array(3)])
-def test_a_seed_is_no_boolean_and_no_float(value: object) -> None:
-    with pytest.raises(InvalidInput, match=r"^seed=.*must be a whole number of at least 0\.$"):
-        seed_number("seed", value)
-
-
-@pytest.mark.parametrize("value", [True, False, 2.5, "2", None, -1, np.float64(3.5), np.True_, [3]])
-def test_a_whole_number_is_no_boolean_and_no_fraction(value: object) -> None:
-    with pytest.raises(InvalidInput, match=r"^look=.*must be a whole number of at least 0\.$"):
-        whole("look", value, 0)
 
 
 def test_a_whole_number_comes_back_as_an_int() -> None:
@@ -280,7 +259,8 @@ SEEDS: list[tuple[Callable[..., Any], str]] = [
     (lambda seed: split_indices(10, (0.5, 0.5), seed), "seed"),
 ]
 
-NO_NUMBERS = [np.True_, np.array(True), torch.tensor(True), np.array("3"), "3", b"3", 3j, np.nan]
+NO_NUMBERS = [np.True_, "3", 3j]
+"""One value of each kind that passes where a constructor forgets the rule, which is tested above."""
 
 
 def named(builds: list[tuple[Callable[..., Any], str]]) -> list[Any]:
@@ -289,41 +269,45 @@ def named(builds: list[tuple[Callable[..., Any], str]]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("build, name", named([*FINITE, *WHOLE, *SHARES, *SEEDS, (fit, "max_rows_per_cell")]))
-def test_what_is_no_number_is_none_for_every_constructor(build: Callable[..., Any], name: str) -> None:
-    for value in (*NO_NUMBERS, *([] if name == "seed" else [10**400])):
+def refused(build: Callable[..., Any], name: str, values: list[Any]) -> str:
+    """Every value is refused in one line that names the setting; return the last message."""
+    message = ""
+    for value in values:
         with pytest.raises(InvalidInput) as caught:
             build(**{name: value})
         message = str(caught.value)
         assert caught.value.argument == name, value
         assert message.startswith(f"{name}="), value
         assert "\n" not in message
+    return message
 
 
-@pytest.mark.parametrize("build, name", named([*FINITE, *WHOLE]))
-def test_every_kind_of_number_is_one_for_every_constructor(build: Callable[..., Any], name: str) -> None:
-    for value in (3, np.int64(3), np.float32(3), np.array(3), np.array(3.0)):
-        build(**{name: value})
+@pytest.mark.parametrize("build, name", named(FINITE))
+def test_a_setting_that_is_a_number_goes_by_the_rule(build: Callable[..., Any], name: str) -> None:
+    refused(build, name, [*NO_NUMBERS, 10**400])
+    build(**{name: np.array(3)})
+
+
+@pytest.mark.parametrize("build, name", named(WHOLE))
+def test_a_setting_that_is_a_count_goes_by_the_rule(build: Callable[..., Any], name: str) -> None:
+    assert "must be a whole number of at least" in refused(build, name, [*NO_NUMBERS, 10**400, np.float32(2.5)])
+    build(**{name: np.float32(3)})
 
 
 @pytest.mark.parametrize("build, name", named(SHARES))
-def test_every_kind_of_share_is_one_for_every_constructor(build: Callable[..., Any], name: str) -> None:
-    for value in (0.5, np.float32(0.5), np.array(0.5)):
-        build(**{name: value})
-
-
-@pytest.mark.parametrize("build, name", named([*WHOLE, *SEEDS, (fit, "max_rows_per_cell")]))
-def test_a_count_has_no_fraction(build: Callable[..., Any], name: str) -> None:
-    for value in (2.5, np.float32(2.5), np.array(2.5)):
-        with pytest.raises(InvalidInput, match=rf"^{name}=.*must be a whole number of at least [012]"):
-            build(**{name: value})
+def test_a_setting_that_is_a_share_goes_by_the_rule(build: Callable[..., Any], name: str) -> None:
+    refused(build, name, [*NO_NUMBERS, 10**400])
+    build(**{name: np.float32(0.5)})
 
 
 @pytest.mark.parametrize("build, name", named(SEEDS))
-def test_a_seed_is_an_integer(build: Callable[..., Any], name: str) -> None:
+def test_a_seed_goes_by_the_rule(build: Callable[..., Any], name: str) -> None:
+    assert "must be a whole number of at least 0" in refused(build, name, [*NO_NUMBERS, 3.0])
     build(**{name: np.int64(3)})
-    with pytest.raises(InvalidInput, match=rf"^{name}=3.0: must be a whole number of at least 0\.$"):
-        build(**{name: 3.0})
+
+
+def test_the_sample_of_a_stream_of_rows_goes_by_the_rule() -> None:
+    refused(fit, "max_rows_per_cell", [*NO_NUMBERS, 2.5])
 
 
 @pytest.mark.parametrize("dimension", [10**10, 2**62, 10**30, 1e300, 10**400])
