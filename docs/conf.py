@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+
+def _apart(index: Path) -> dict[str, str]:
+    """Return other file names for functions whose pages would differ from a class's by case only."""
+    names = [line.strip() for line in index.read_text(encoding="utf-8").splitlines() if line.startswith("   minmaxcon")]
+    found = [f"{module}.{name}" for module in names for name in getattr(import_module(module), "__all__", ())]
+    return {
+        name: f"{name}-function"
+        for name in found
+        if name.islower() and any(name != other and name == other.lower() for other in found)
+    }
+
 
 project = "minmaxcon"
 author = "minmaxcon authors"
@@ -32,6 +46,7 @@ default_role = "any"
 autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
+autosummary_filename_map = _apart(Path(__file__).with_name("api") / "index.rst")
 autodoc_typehints = "none"  # the docstrings tell the types, with shapes
 autodoc_member_order = "bysource"  # what is needed first stands first
 # What scikit-learn writes into its estimators refers to pages of its own documentation.
