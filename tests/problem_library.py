@@ -18,6 +18,8 @@ Array = Any
 class HalfSquare(mm.StochasticMinMaxConstraint):
     r"""f(x) = E 1/2 |x - z|^2 with z in the array ``points``; ``scale`` times it."""
 
+    convex = True
+
     def __init__(self, bound: Any = 0.0, scale: float = 1.0, name: str = "half square") -> None:
         self.bound, self.scale, self.name = bound, scale, name
 
@@ -40,6 +42,8 @@ class HalfSquare(mm.StochasticMinMaxConstraint):
 class Linear(mm.StochasticMinMaxConstraint):
     """f(x) = E <c, x> with c in the array ``costs``."""
 
+    convex = True
+
     def __init__(self, bound: Any = 0.0, sign: float = 1.0, name: str = "linear") -> None:
         self.bound, self.sign, self.name = bound, sign, name
 
@@ -56,6 +60,8 @@ class Linear(mm.StochasticMinMaxConstraint):
 
 class Robust(mm.StochasticMinMaxConstraint):
     """f(x) = max over |alpha| <= s of E <c + alpha, x>, which is E <c, x> + s |x|."""
+
+    convex = True
 
     def __init__(self, dimension: int, size: float, bound: Any = 0.0, name: str = "robust") -> None:
         self.size, self.bound, self.name = size, bound, name
@@ -77,6 +83,8 @@ class WorstGroup(mm.StochasticMinMaxConstraint):
 
     The array ``shares`` (n, groups) holds 1_g / p_g.
     """
+
+    convex = True
 
     def __init__(self, groups: int, bound: Any = 0.0, temperature: float = 0.0, name: str = "worst group") -> None:
         self.bound, self.name, self.temperature = bound, name, temperature
@@ -108,6 +116,8 @@ class WorstGroup(mm.StochasticMinMaxConstraint):
 class CVaR(mm.StochasticMinMaxConstraint):
     """f(w, t) = E t + (L - t)_+ / (1 - beta) with L = <c, w>: a plain expectation, t is the last coordinate of x."""
 
+    convex = True
+
     def __init__(self, beta: float, bound: Any = 0.0, name: str = "CVaR") -> None:
         self.beta, self.bound, self.name = beta, bound, name
 
@@ -135,6 +145,7 @@ class CVaR(mm.StochasticMinMaxConstraint):
 class MeanGap(mm.StochasticMinMaxConstraint):
     """f(x) = |E <x, z> contrast|, the maximum over alpha in [-1, 1] of alpha times it."""
 
+    convex = True
     dual = mm.interval(1.0)
 
     def __init__(self, bound: Any = 0.0, name: str = "mean gap") -> None:

@@ -46,6 +46,8 @@ def lifted(x: Array) -> tuple[Array, Array]:
 class Tangent(mm.StochasticMinMaxConstraint):
     """The tangent of a smooth function at the point of each run."""
 
+    convex = True
+
     def __init__(self, value: Array, slope: Array, origin: Array) -> None:
         self.value, self.slope, self.origin = value, slope, origin
 

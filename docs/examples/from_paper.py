@@ -31,6 +31,7 @@ class MeanLoss(mm.StochasticMinMaxConstraint):
     """f_0 = E L."""
 
     name = "mean loss"
+    convex = True
 
     def terms(self, x, batch):
         return self.evaluate(x, batch).F, None
@@ -48,6 +49,7 @@ class RobustLoss(mm.StochasticMinMaxConstraint):
     """f_1 = eta + rho lambda + E lambda phi*((L - eta) / lambda), with phi*(s) = ((1 + s)_+^2 - 1) / 2."""
 
     name = "robust loss"
+    convex = True
 
     def __init__(self, rho, bound):
         self.rho, self.bound = rho, bound

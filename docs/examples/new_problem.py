@@ -12,6 +12,7 @@ class LogisticLoss(mm.StochasticMinMaxConstraint):
     """f_0 = E log(1 + exp(-label <x, features>)): no inner variables."""
 
     name = "logistic loss"
+    convex = True
 
     def terms(self, x, batch):
         margins = batch["label"] * (x @ batch["features"].T)  # (..., B)
@@ -27,6 +28,7 @@ class MeanGap(mm.StochasticMinMaxConstraint):
     """f_1 = max over alpha in [-1, 1] of alpha E[score contrast]."""
 
     name = "mean gap"
+    convex = True
     dual = mm.interval(1.0)
 
     def __init__(self, bound):

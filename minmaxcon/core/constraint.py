@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace
+from minmaxcon.checks import number
 from minmaxcon.core.source import Batch, Source
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.geometry import InnerBlock
@@ -53,18 +55,27 @@ class StochasticMinMaxConstraint(ABC):
         b in :math:`f(x) \le b`; for the objective it is the level, set by the solver.
     dual : InnerBlock or None
         The inner set A with generator and penalty g; None when there are no inner variables.
+    convex : bool
+        Whether :math:`E F + \langle\alpha, E\,G\rangle` is convex in x for every :math:`\alpha` in A. Nothing is
+        claimed by default, and without the claim there is no lower bound: declare ``convex = True`` where it is.
     weak_convexity : float
         A modulus :math:`\rho` such that :math:`E F + \langle\alpha, E\,G\rangle + \frac\rho2|x|^2` is convex for every
-        :math:`\alpha`; 0 for convex constraints, infinite where it is not known. Lower bounds are claimed only where
-        the proximal term is at least as strong.
+        :math:`\alpha`; infinite, the default, where none is known. Lower bounds are claimed only where a proximal term
+        is at least as strong. It is left alone where ``convex`` is True.
     name : str
         What reports call the constraint.
     """
 
     bound: Any = 0.0
     dual: InnerBlock | None = None
-    weak_convexity: float = 0.0
+    convex: bool = False
+    weak_convexity: float = math.inf
     name: str = "constraint"
+
+    @property
+    def modulus(self) -> float:
+        r"""The modulus :math:`\rho` that is declared: 0 where ``convex``, else ``weak_convexity``."""
+        return 0.0 if self.convex else float(self.weak_convexity)
 
     @abstractmethod
     def terms(self, x: Array, batch: Batch) -> tuple[Array, Array | None]:
@@ -230,6 +241,19 @@ class SeparateFamily(ConstraintFamily):
             return total
 
         return Evaluation(xp.stack([part.F for part in parts]), xp.concat([part.G for part in parts]), pullback)
+
+
+def check_convexity(constraint: StochasticMinMaxConstraint) -> None:
+    """Refuse a declared convexity that is none, or that contradicts itself."""
+    convex, modulus = constraint.convex, constraint.weak_convexity
+    if not isinstance(convex, bool | np.bool_):
+        raise InvalidInput(f"convex of {constraint.name}", convex, "must be True or False.")
+    if isinstance(modulus, float | np.floating) and modulus == math.inf:
+        return
+    name = f"weak_convexity of {constraint.name}"
+    found = number(name, modulus, "must be a modulus of at least 0, or infinite where none is known.", least=0.0)
+    if convex and found > 0:
+        raise InvalidInput(name, modulus, "contradicts convex = True; declare one of them.")
 
 
 def _inner_dimension(constraint: StochasticMinMaxConstraint) -> int:

@@ -112,10 +112,10 @@ class LevelProblem:
         return int(self.bounds.shape[0])
 
     @property
-    def weak_convexity(self) -> float:
+    def modulus(self) -> float:
         """The declared modulus of the functions, less what the proximal term adds; at most 0 when convex."""
-        modulus = max(float(c.weak_convexity) for c in self.family.constraints)
-        return modulus - (0.0 if self.proximal is None else self.proximal.weight)
+        declared = max(function.modulus for function in self.family.constraints)
+        return declared - (0.0 if self.proximal is None else self.proximal.weight)
 
     def dual(self, entropy_weight: EntropyWeight = "free") -> PerspectiveGenerator:
         """Return the dual generator of these functions with the entropy weight K."""

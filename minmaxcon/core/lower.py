@@ -37,10 +37,10 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
         At any x the Lagrangian's value plus the Frank-Wolfe term :math:`\min_{u\in X}\langle\nabla\Phi(x), u -
         x\rangle`
         is a valid bound when the Lagrangian is convex; it is tight at the minimiser, which the family gives in closed
-        form or a general method approximates. Minus infinity where the declared weak convexity exceeds the proximal
-        term.
+        form or a general method approximates. Minus infinity where a function is not declared convex, nor with a
+        modulus that the proximal term covers.
     """
-    if problem.weak_convexity > 0:
+    if problem.modulus > 0:
         return np.full(problem.runs, -np.inf)
     xp = namespace(start)
     proximal = problem.proximal

@@ -64,7 +64,7 @@ class ModulusEstimate:
     witnesses : tuple of ModulusWitness
         The worst pair found for each function, objective first.
     declared : ndarray (1 + m,)
-        The ``weak_convexity`` that each function declares; infinite where it declares none.
+        The modulus that each function declares; infinite where it declares none.
     exact : bool
         Whether gradients were taken over all of finite data. Over a block of a stream the witnesses are about the
         block's functions, and prove nothing of the expectations.
@@ -206,7 +206,7 @@ def _estimate(problem: MinMaxProblem, data: Source, pairs: Pairs) -> ModulusEsti
     return ModulusEstimate(
         value=max(0.0, *(witness.modulus for witness in witnesses)),
         witnesses=tuple(witnesses),
-        declared=np.array([float(function.weak_convexity) for function in functions]),
+        declared=np.array([function.modulus for function in functions]),
         exact=problem.data.size is not None,
         samples=int(data.size or 0),
     )

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core.constraint import ConstraintFamily, StochasticMinMaxConstraint, family_of
+from minmaxcon.core.constraint import ConstraintFamily, StochasticMinMaxConstraint, check_convexity, family_of
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.source import Source
 from minmaxcon.errors import InvalidInput
@@ -47,7 +47,7 @@ class MinMaxProblem:
     ------
     InvalidInput
         If a part is not of its kind, there is no constraint, a bound is not finite, bounds disagree about the number of
-        runs, or the start is no point of the primal set.
+        runs, the convexity that a function declares contradicts itself, or the start is no point of the primal set.
     """
 
     objective: StochasticMinMaxConstraint
@@ -85,6 +85,11 @@ class MinMaxProblem:
         """Number R of runs where a bound is a vector, else None."""
         found: int | None = self.__dict__["_runs"]
         return found
+
+    @property
+    def modulus(self) -> float:
+        """The largest modulus of a function, infinite where one declares none; 0 where the problem is convex."""
+        return max(function.modulus for function in (self.objective, *self.constraints))
 
     @cached_property
     def family(self) -> ConstraintFamily:
@@ -188,6 +193,8 @@ def _check_parts(problem: MinMaxProblem) -> None:
     for i, constraint in enumerate(problem.constraints):
         if not isinstance(constraint, StochasticMinMaxConstraint):
             raise InvalidInput(f"constraints[{i}]", constraint, f"must be {kind}.")
+    for function in (problem.objective, *problem.constraints):
+        check_convexity(function)
     if not isinstance(problem.primal, DistanceGenerator):
         raise InvalidInput("primal", problem.primal, "must be a DistanceGenerator such as Ball(3, 1.0).")
     if not isinstance(problem.data, Source):

@@ -26,12 +26,12 @@ class Model(ABC):
     ----------
     dimension : int
         Length of w.
-    weak_convexity : float
-        0 where scores are linear in w; infinite where no modulus is known.
+    linear : bool
+        Whether scores are linear in w, so that convex losses of them are convex; nothing is claimed by default.
     """
 
     dimension: int
-    weak_convexity: float = 0.0
+    linear: bool = False
 
     @abstractmethod
     def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:

@@ -27,6 +27,8 @@ class Linear(Model):
         If it is not a whole number of at least 1.
     """
 
+    linear = True
+
     def __init__(self, features: int) -> None:
         self.dimension = size("features", features)
 

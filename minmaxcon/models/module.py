@@ -20,8 +20,6 @@ __all__ = ["MLP", "TorchModule", "mlp"]
 class _Autograd(Model):
     """Base of models whose pullback comes from torch's autograd."""
 
-    weak_convexity = float("inf")
-
     @abstractmethod
     def forward(self, w: Array, features: Array) -> Array:
         """Scores (..., B) of parameters (..., d) and features (B, p), by differentiable torch operations."""

@@ -46,7 +46,7 @@ class Risk(StochasticMinMaxConstraint):
             if not isinstance(value, kind):
                 raise InvalidInput(argument, value, f"must be a {kind.__name__} of minmaxcon.models.")
         self.model, self.loss, self.bound, self.name = model, loss, bound, name
-        self.weak_convexity = model.weak_convexity
+        self.convex = model.linear
 
     def terms(self, x: Array, batch: Batch) -> tuple[Array, Array | None]:
         """See :meth:`StochasticMinMaxConstraint.terms`."""

@@ -132,8 +132,8 @@ def _by_conic_solver(problem: MinMaxProblem) -> tuple[float | None, str]:
         return None, "a stream has no exact values"
     if isinstance(problem, RefreshedProblem):
         return None, "true measures have no cvxpy form"
-    if any(float(part.weak_convexity) > 0 for part in (problem.objective, *problem.constraints)):
-        return None, "the problem is not convex"
+    if problem.modulus > 0:
+        return None, "the problem is not declared convex"
     try:
         found = solve_exact(problem)
     except (MissingDependency, Unsupported, ReferenceFailed) as failure:

@@ -136,7 +136,7 @@ class IQRC(Solver):
         x, objective, constraints = begun["x"], begun["objective"], begun["constraints"]
         warn_of_weight(problem, x, self.weight)
         runs = len(objective)
-        convex = all(float(constraint.weak_convexity) <= 0 for constraint in problem.constraints)
+        convex = all(constraint.modulus <= 0 for constraint in problem.constraints)
         searchable = convex and problem.data.size is not None
         return IQRCState(
             **begun,
@@ -209,7 +209,7 @@ class IQRC(Solver):
 
     def _inaccuracy(self, problem: MinMaxProblem, found: Outcome) -> Any:
         r"""Bound the distance of the oracle's points from the proximal points :math:`\hat x`."""
-        modulus = self.weight - max(float(c.weak_convexity) for c in problem.family.constraints)
+        modulus = self.weight - problem.modulus
         lower = found.lower if found.exact else np.full_like(found.objective, -np.inf)
         return proximal_inaccuracy(modulus, found.objective, lower, found.constraints)
 

@@ -23,6 +23,7 @@ __all__ = ["Verdict", "judge_exactly", "judge_stream"]
 _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
 
+_UNPROVED = "no lower bound is known, as where a function does not declare convex = True."
 _ENDED = "the stream has ended; the point is feasible by estimate."
 
 
@@ -167,7 +168,8 @@ def _search_verdict(violation: float, bound: float, rounds: int, searches: int) 
         return Status.NOT_STRICTLY_FEASIBLE, f"the least violation lies between {bound:.3g} and {violation:.3g}."
     if rounds >= searches:
         return Status.NOT_STRICTLY_FEASIBLE, (
-            f"after {rounds} searches the least violation found is {violation:.6g}, and it cannot be below {bound:.6g}."
+            f"after {rounds} searches the least violation found is {violation:.6g}, "
+            + (f"and it cannot be below {bound:.6g}." if np.isfinite(bound) else _UNPROVED)
         )
     return None, "looking for a strictly feasible point."
 
@@ -188,8 +190,8 @@ def _level_verdict(
         return None, f"relative optimality is at most {relative:.3g}."
     # No certificate (weak convexity): the paper's rule, U >= -eps_opt with |H(r_0)| replaced by its estimate.
     if opening < 0 and -_stop(solver, opening) <= upper <= 0:
-        return Status.BUDGET, "the level-set rule U >= -eps_opt holds; without convexity this proves no optimality."
-    return (Status.BUDGET if rounds >= solver.levels else None), f"after {rounds} levels."
+        return Status.BUDGET, f"the level-set rule U >= -eps_opt holds; {_UNPROVED}"
+    return (Status.BUDGET if rounds >= solver.levels else None), f"after {rounds} levels; {_UNPROVED}"
 
 
 def _stop(solver: SFLS, opening: float) -> float:

@@ -198,7 +198,7 @@ def stationarity(
     found = close_gap(proximal, Bracket(first, begun.objective, begun.constraints, lower, nothing))
     near = np.asarray(to_numpy(found.x), dtype=np.float64)
     distance = primal.norm(near - points)
-    modulus = weight - max(float(function.weak_convexity) for function in problem.family.constraints)
+    modulus = weight - problem.modulus
     bound = distance + proximal_inaccuracy(modulus, found.objective, found.lower, found.constraints)
     status = tuple(
         Status.SOLVED if np.isfinite(far) and s is not Status.INCONSISTENT else s

@@ -31,7 +31,7 @@ def warn_of_weight(problem: MinMaxProblem, x: Array, weight: float) -> None:
         :math:`\hat\rho`.
     """
     functions = problem.family.constraints
-    declared = np.array([float(function.weak_convexity) for function in functions])
+    declared = np.array([function.modulus for function in functions])
     known = np.where(np.isfinite(declared), declared, 0.0)
     modulus, name, how = float(known.max()), functions[int(known.argmax())].name, "the modulus declared by"
     if weight > modulus and np.isinf(declared).any() and problem.data.size is not None:

@@ -137,9 +137,9 @@ def autograd(function: Function, rng: np.random.Generator) -> str:
 
 
 def _modulus(function: Function) -> float:
-    modulus = float(function.constraint.weak_convexity)
+    modulus = function.constraint.modulus
     if np.isinf(modulus):
-        raise Skip("weak_convexity is infinite: nothing is claimed, and no lower bound will be")
+        raise Skip("no convexity is declared, so no lower bound is claimed: declare convex = True where it is")
     require(modulus >= 0, f"weak_convexity is {modulus:g}; it must be at least 0.")
     return modulus
 
@@ -148,9 +148,7 @@ def _convex_name(modulus: float) -> str:
     return "the function" if modulus == 0 else f"the function plus {modulus:g}/2 |x|^2"
 
 
-@CONSTRAINT.check(
-    "E F + <alpha, E G> + weak_convexity/2 |x|^2 is convex in x for every alpha: chords lie above.", _CLASS
-)
+@CONSTRAINT.check("E F + <alpha, E G> + modulus/2 |x|^2 is convex in x for every alpha: chords lie above.", _CLASS)
 def convexity(function: Function, rng: np.random.Generator) -> str:
     modulus, count = _modulus(function), 150
     u, v, alpha = function.points(rng, count), function.points(rng, count), function.inner(rng, count)
@@ -175,7 +173,7 @@ def convexity(function: Function, rng: np.random.Generator) -> str:
 
 
 @CONSTRAINT.check(
-    "E F + <alpha, E G> + weak_convexity/2 |x|^2 lies above its tangents for every alpha.", _CLASS, after=("gradient",)
+    "E F + <alpha, E G> + modulus/2 |x|^2 lies above its tangents for every alpha.", _CLASS, after=("gradient",)
 )
 def tangents(function: Function, rng: np.random.Generator) -> str:
     modulus, count = _modulus(function), 150
@@ -193,7 +191,7 @@ def tangents(function: Function, rng: np.random.Generator) -> str:
 
 
 @CONSTRAINT.check(
-    "weak_convexity is not below the largest negative curvature (smallest eigenvalues of Hessians).",
+    "The modulus declared is not below the largest negative curvature (smallest eigenvalues of Hessians).",
     _CLASS,
     after=("gradient",),
 )
@@ -211,13 +209,15 @@ def curvature(function: Function, rng: np.random.Generator) -> str:
         if least < worst:
             worst, example = least, shown(x=x, direction=along, alpha=alpha)
     scale = function.size(points)
-    seen = f"the curvature is {worst:.6g} in a direction; weak_convexity is {modulus:g}."
+    seen = f"the curvature is {worst:.6g} in a direction; the modulus declared is {modulus:g}."
     require(worst >= -modulus * (1.0 + 1e-4) - 1e-5 * scale, seen, example)
     told = f"{tries} Hessians in {len(basis)} directions, smallest eigenvalue {worst:.3g}"
     bent = max(-worst, 0.0)
     if modulus <= max(10.0 * bent, 1e-3):
         return told
-    remedy = "declare 0 to get lower bounds" if bent <= 1e-5 * scale else "a smaller modulus needs smaller steps"
+    remedy = (
+        "declare convex = True to get lower bounds" if bent <= 1e-5 * scale else "a smaller modulus needs smaller steps"
+    )
     return f"{told}; declared {modulus:g}, largest seen {bent if bent > 1e-5 * scale else 0.0:.3g}: {remedy}"
 
 

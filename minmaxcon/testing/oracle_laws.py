@@ -147,7 +147,7 @@ def lower(trial: OracleTrial, _rng: np.random.Generator) -> str:
     gaps = []
     for problem, levels, found in (*trial.still, (trial.problem, *trial.noisy)):
         level = problem.at_level(levels)
-        if level.weak_convexity > 0:
+        if level.modulus > 0:
             continue
         known = _known(problem, levels)
         bound = lower_bound(level, found.weights, found.scaled, found.x)
@@ -165,8 +165,8 @@ def lower(trial: OracleTrial, _rng: np.random.Generator) -> str:
 def tightness(trial: OracleTrial, _rng: np.random.Generator) -> str:
     def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
         level = problem.at_level(levels)
-        if level.weak_convexity > 0:
-            raise Skip("it is declared weakly convex: no lower bound is claimed")
+        if level.modulus > 0:
+            raise Skip("it is not declared convex: no lower bound is claimed")
         known, dual = _known(problem, levels), level.dual()
         y = dual.center(found.x)
         before = known - lower_bound(level, y.weights, dual.scaled(y), found.x)

@@ -25,6 +25,7 @@ class Distance(StochasticMinMaxConstraint):
     r""":math:`f(x) = E \frac12|x - z|^2`, z in the array ``points``."""
 
     name = "distance"
+    convex = True
 
     def terms(self, x: Array, batch: Batch) -> tuple[Array, None]:
         """See :meth:`StochasticMinMaxConstraint.terms`."""
@@ -48,6 +49,7 @@ class RobustCost(StochasticMinMaxConstraint):
     r""":math:`f(x) = \max_{|\alpha| \le s} E\langle c + \alpha, x\rangle`, c in the array ``costs``."""
 
     name = "robust cost"
+    convex = True
 
     def __init__(self, dimension: int, size: float, bound: Any) -> None:
         self.size, self.bound = size, bound
@@ -71,6 +73,7 @@ class SoftWorstCost(StochasticMinMaxConstraint):
     r""":math:`f(x) = \max_\alpha \langle\alpha, E Cx\rangle - T\,KL(\alpha, 1/k)` on the simplex, C in ``groups``."""
 
     name = "soft worst cost"
+    convex = True
 
     def __init__(self, groups: int, temperature: float, bound: Any) -> None:
         self.temperature, self.bound = temperature, bound
@@ -95,6 +98,7 @@ class PenalisedGap(StochasticMinMaxConstraint):
     r""":math:`f(x) = \max_{|\alpha| \le 1} \alpha E\langle c, x\rangle - q\alpha^2`, c in the array ``gaps``."""
 
     name = "penalised gap"
+    convex = True
 
     def __init__(self, curvature: float, bound: Any) -> None:
         self.curvature, self.bound = curvature, bound

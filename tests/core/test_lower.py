@@ -79,8 +79,8 @@ def test_no_bound_is_claimed_without_convexity() -> None:
     assert bound(problem) == -np.inf
     assert bound(problem.with_proximal(start[0], 0.9 * modulus)) == -np.inf
     assert np.isfinite(bound(problem.with_proximal(start[0], 1.1 * modulus)))
-    assert problem.at_level(0.3).weak_convexity == pytest.approx(modulus)
-    assert problem.with_proximal(start[0], modulus + 1.0).at_level(0.3).weak_convexity == pytest.approx(-1.0)
+    assert problem.at_level(0.3).modulus == pytest.approx(modulus)
+    assert problem.with_proximal(start[0], modulus + 1.0).at_level(0.3).modulus == pytest.approx(-1.0)
 
 
 def test_duals_whose_weight_has_vanished() -> None:

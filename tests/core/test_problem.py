@@ -39,6 +39,78 @@ def test_problems_that_are_refused(changes: dict[str, Any], message: str) -> Non
         replace(cases.quadratic(), **changes)
 
 
+def declaring(**declared: Any) -> HalfSquare:
+    made = HalfSquare(50.0)
+    vars(made).update(declared)
+    return made
+
+
+@pytest.mark.parametrize(
+    "declared, message",
+    [
+        ({"convex": 1}, "^convex of half square=1"),
+        ({"convex": "no"}, "^convex of half square='no'"),
+        ({"convex": False, "weak_convexity": -1.0}, r"^weak_convexity of half square=-1\.0"),
+        ({"convex": False, "weak_convexity": np.nan}, "^weak_convexity of half square=nan"),
+        ({"convex": False, "weak_convexity": True}, "^weak_convexity of half square=True"),
+        ({"convex": False, "weak_convexity": "0.1"}, "^weak_convexity of half square='0.1'"),
+        ({"weak_convexity": 0.5}, r"^weak_convexity of half square=0\.5: contradicts convex = True"),
+    ],
+)
+@pytest.mark.parametrize("place", ["objective", "constraints"])
+def test_declared_convexity_that_is_refused(place: str, declared: dict[str, Any], message: str) -> None:
+    part: Any = declaring(**declared)
+    with pytest.raises(mm.InvalidInput, match=message):
+        replace(cases.quadratic(), **{place: part if place == "objective" else [part]})
+
+
+@pytest.mark.parametrize(
+    "declared, modulus",
+    [
+        ({}, 0.0),
+        ({"convex": False}, np.inf),
+        ({"convex": False, "weak_convexity": 0.3}, 0.3),
+        ({"weak_convexity": 0}, 0),
+    ],
+)
+def test_the_modulus_is_that_declared(declared: dict[str, Any], modulus: float) -> None:
+    assert declaring(**declared).modulus == modulus
+    assert replace(cases.quadratic(), objective=declaring(**declared)).modulus == modulus
+
+
+class Silent(mm.StochasticMinMaxConstraint):
+    """A convex function whose author says nothing of it."""
+
+    bound = 50.0
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
+        return self.evaluate(x, batch).F, None
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        return HalfSquare().evaluate(x, batch)
+
+
+@pytest.mark.parametrize("place", ["objective", "constraints"])
+def test_who_declares_no_convexity_gets_no_lower_bound(place: str) -> None:
+    silent: Any = Silent() if place == "objective" else [Silent()]
+    problem = replace(cases.quadratic(), **{place: silent})
+    assert problem.modulus == np.inf
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300), levels=3), seed=0)
+    assert solution.feasible
+    assert (solution.status, solution.certificate.lower) == (mm.Status.BUDGET, -np.inf)
+    assert "convex = True" in solution.reason
+    with pytest.raises(
+        mm.Unsupported, match=r"'constraint' .* is not declared convex: declare convex = True where it is"
+    ):
+        mm.solve(problem, mm.ConEx())
+    Claimed = type("Claimed", (Silent,), {"convex": True})
+    claimed: Any = Claimed() if place == "objective" else [Claimed()]
+    assert (
+        mm.solve(replace(problem, **{place: claimed}), mm.SFLS(oracle=mm.SMD(steps=300)), seed=0).status
+        is mm.Status.SOLVED
+    )
+
+
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
 def test_proximal_weights_that_are_refused(weight: float) -> None:
     with pytest.raises(mm.InvalidInput, match=r"^weight="):

@@ -151,8 +151,8 @@ def test_networks_say_that_they_need_torch(make: Any) -> None:
     model = make()
     with pytest.raises(mm.Unsupported, match="engine='torch'"):
         model.evaluate(np.zeros(model.dimension), FEATURES)
-    assert model.weak_convexity == np.inf
-    assert mm.Linear(4).weak_convexity == 0.0
+    assert not model.linear
+    assert mm.Linear(4).linear
 
 
 @pytest.mark.parametrize("runs", [None, 1, 3])

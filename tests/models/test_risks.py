@@ -78,7 +78,7 @@ def test_a_network_has_a_risk_but_no_cvxpy_form() -> None:
     ((_, batch),) = list(data.chunks())
     point = engine("torch").create(model.start(0))
     assert float(risk.evaluate(point, batch).F) == pytest.approx(np.log(2.0))  # its scores are 0
-    assert risk.weak_convexity == float("inf")
+    assert risk.modulus == float("inf")
     with pytest.raises(mm.Unsupported, match="MLP"):
         risk.cvxpy_value(None, None, data)
 

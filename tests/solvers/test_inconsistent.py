@@ -42,7 +42,9 @@ class FlippedSquare(HalfSquare):
 
 
 class Hollow(mm.StochasticMinMaxConstraint):
-    """f(x) = -E |x - z|^2 / 2, which is concave, and by default declared convex."""
+    """f(x) = -E |x - z|^2 / 2, which is concave, and declared convex."""
+
+    convex = True
 
     def __init__(self, bound: Any = 0.0, name: str = "hollow") -> None:
         self.bound, self.name = bound, name

@@ -91,7 +91,7 @@ def test_the_weight_holds_steps_back() -> None:
 class Undeclared(Linear):
     """A linear constraint that declares no convexity."""
 
-    weak_convexity = np.inf
+    convex = False
 
 
 def test_a_start_that_is_far_from_feasible() -> None:

@@ -81,13 +81,13 @@ class Hill(mm.StochasticMinMaxConstraint):
     r"""f(x) = -rho/2 |x|^2 + E <c, x>, of modulus rho."""
 
     def __init__(self, modulus: float, declared: float) -> None:
-        self.modulus, self.weak_convexity, self.name = modulus, declared, "hill"
+        self.rho, self.weak_convexity, self.name = modulus, declared, "hill"
 
     def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
         return self.evaluate(x, batch).F, None
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
-        slope, rho = batch["costs"].mean(0), self.modulus
+        slope, rho = batch["costs"].mean(0), self.rho
         value = -0.5 * rho * (x * x).sum(-1) + x @ slope
         return mm.Evaluation(value, x[..., :0], lambda y, _: y[..., None] * (slope - rho * x))
 

@@ -157,6 +157,8 @@ def test_what_cannot_be_reproduced_still_ends_the_run() -> None:
 class Logarithm(mm.StochasticMinMaxConstraint):
     """f(x) = log(x_1 - least) or minus it: not a number left of ``least``, infinite at it."""
 
+    convex = True
+
     def __init__(self, least: float, bound: Any = 0.0, sign: float = -1.0) -> None:
         self.least, self.bound, self.sign, self.name = least, bound, sign, "logarithm"
 

@@ -39,7 +39,9 @@ class Bent(mm.StochasticMinMaxConstraint):
 
 
 class ConcaveKink(mm.StochasticMinMaxConstraint):
-    """f(x) = -|x_1 - 0.3|: it has no curvature where it is smooth."""
+    """f(x) = -|x_1 - 0.3|: declared convex, with no curvature where it is smooth."""
+
+    convex = True
 
     def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
         return -abs(x[..., 0] - 0.3) + 0.0 * batch["costs"].sum(), None
@@ -113,6 +115,7 @@ class Buffer(Linear):
 class ViewOfBatch(mm.StochasticMinMaxConstraint):
     """G is the batch's own memory."""
 
+    convex = True
     dual = mm.BallBlock(3, 1.0)
 
     def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array]:

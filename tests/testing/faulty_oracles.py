@@ -220,6 +220,7 @@ class WrongDuals(Quick):
 class OneSided(mm.StochasticMinMaxConstraint):
     """f(x) = E <c, x> + max of -alpha over alpha in [0, 1], which is E <c, x>."""
 
+    convex = True
     dual = mm.BoxBlock([0.0], [1.0])
 
     def __init__(self, bound: Any) -> None:

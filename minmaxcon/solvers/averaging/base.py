@@ -121,11 +121,12 @@ class AveragingSolver(Solver):
         runs = int(start.x.shape[0])
         level = problem.at_level(np.zeros(runs))
         name = type(self).__name__
-        if self.convex_only and level.weak_convexity > 0:
+        if self.convex_only and level.modulus > 0:
+            least = max(problem.family.constraints, key=lambda function: function.modulus)
             raise Unsupported(
-                f"{name} needs convex functions, but the declared weak convexity of {problem.name!r} exceeds its "
-                f"proximal term by {level.weak_convexity:g}: its averages would mean nothing. Use IQRC(oracle={name}())"
-                " with a weight above the modulus."
+                f"{name} needs convex functions, or its averages mean nothing, but {least.name!r} of {problem.name!r} "
+                f"is not declared convex: declare convex = True where it is, or use IQRC(oracle={name}()) with a "
+                "weight above the modulus."
             )
         begun = first_fields(problem, start)
         x, xp = begun["x"], namespace(begun["x"])

@@ -109,7 +109,7 @@ class SwitchingSubgradient(AveragingSolver):
         return _Iterate(start.x, inner, start.x, AdaptiveSteps.start(start.x, self.distance, 1.0))
 
     def _answer(self, state: AveragingState, mean: Array) -> Array:
-        convex = state.problem.at_level(np.zeros(len(state.status))).weak_convexity <= 0
+        convex = state.problem.at_level(np.zeros(len(state.status))).modulus <= 0
         return mean if convex else state.iterate.kept
 
     def _move(self, game: Game, iterate: _Iterate, batches: Sequence[Batch]) -> tuple[_Iterate, Array]:

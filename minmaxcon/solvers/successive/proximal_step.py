@@ -108,7 +108,7 @@ class Tilted(StochasticMinMaxConstraint):
     def __init__(self, base: StochasticMinMaxConstraint, slope: Any, center: Any) -> None:
         self.base, self.slope, self.center = base, slope, center
         self.bound, self.dual, self.name = base.bound, base.dual, base.name
-        self.weak_convexity = base.weak_convexity
+        self.convex, self.weak_convexity = base.convex, base.weak_convexity
 
     def terms(self, x: Array, batch: Batch) -> tuple[Array, Array | None]:
         """See :meth:`StochasticMinMaxConstraint.terms`."""

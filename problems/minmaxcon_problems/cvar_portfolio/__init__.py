@@ -32,6 +32,7 @@ class NegativeReturn(mm.StochasticMinMaxConstraint):
     r""":math:`f_0(w, t) = -12\,E\langle r, w\rangle`; no inner variable."""
 
     name = "minus expected return, % a year"
+    convex = True
 
     def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
         """Return the batch mean of F, and no G."""
@@ -58,6 +59,7 @@ class CVaR(mm.StochasticMinMaxConstraint):
     """
 
     name = "conditional value-at-risk, % a month"
+    convex = True
 
     def __init__(self, beta: float, bound: Any, smoothing: float, unit: float) -> None:
         self.beta, self.bound, self.unit = beta, bound, unit

@@ -31,6 +31,8 @@ class SquaredMeanGap(mm.StochasticMinMaxConstraint):
     ``reach`` is that maximum over the primal set, or a larger number.
     """
 
+    convex = True
+
     def __init__(self, model: mm.Linear, reach: float, bound: Any) -> None:
         self.model, self.bound, self.name = model, bound, "squared gap of means"
         self.dual = mm.interval(2.0 * reach, curvature=0.25)

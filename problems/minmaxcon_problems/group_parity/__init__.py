@@ -35,6 +35,7 @@ class MeanDifferences(mm.StochasticMinMaxConstraint):
     r""":math:`f_1(w) = \max_{|\alpha|_2\le1} \langle\alpha, E[h_w\,c]\rangle`, with :math:`c_g = 1_g/p_g - 1`."""
 
     name = "norm of the groups' mean differences"
+    convex = True
 
     def __init__(self, groups: int, bound: Any) -> None:
         self.bound, self.dual = bound, mm.BallBlock(groups, 1.0)

@@ -31,6 +31,8 @@ class ClassLoss(mm.StochasticMinMaxConstraint):
     over the shares of the classes. The weights :math:`w_1, \dots` of the classes are joined in one vector.
     """
 
+    convex = True
+
     def __init__(self, index: int, classes: int, bound: Any = 0.0) -> None:
         self.index, self.classes, self.bound, self.name = index, classes, bound, f"loss of class {index}"
 

@@ -31,6 +31,7 @@ class Cost(mm.StochasticMinMaxConstraint):
     r""":math:`f_0(x) = E\langle p, x\rangle`; no inner variable."""
 
     name = "cost, dimes a day"
+    convex = True
 
     def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
         """Return the batch mean of F, and no G."""
@@ -48,6 +49,8 @@ class Cost(mm.StochasticMinMaxConstraint):
 
 class Nutrient(mm.StochasticMinMaxConstraint):
     r""":math:`f_i(x) = \max_{|\alpha|_2\le s} E\langle\alpha - \xi_i, x\rangle`, so :math:`G = x`."""
+
+    convex = True
 
     def __init__(self, nutrient: str, size: float, bound: Any) -> None:
         self.name, self.index, self.size, self.bound = nutrient, NUTRIENTS.index(nutrient), size, bound

@@ -36,6 +36,7 @@ class HalfSquare(mm.StochasticMinMaxConstraint):
     r""":math:`f_0(x) = E\,\frac12 (x - z)^2`, no inner variable; z is the array ``target``."""
 
     name = "half square"
+    convex = True
 
     def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
         """Return the batch mean of F, and no G."""
@@ -57,6 +58,7 @@ class AbsoluteMean(mm.StochasticMinMaxConstraint):
     r""":math:`f_1(x) = \max_{\alpha\in[-1,1]} \alpha\,E[x - u]`, with F = 0 and G = x - u; u is the array ``shift``."""
 
     name = "absolute mean"
+    convex = True
     dual = mm.interval(1.0)
 
     def __init__(self, bound: Any) -> None:

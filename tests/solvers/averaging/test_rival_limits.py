@@ -61,7 +61,10 @@ def test_a_stream_that_ends_ends_the_solve(rival: str) -> None:
 @pytest.mark.parametrize("rival", ["conex", "primal_dual"])
 def test_weakly_convex_problems_are_refused_and_iqrc_helps(rival: str) -> None:
     problem = cases.problem("regression_weakly_convex")
-    with pytest.raises(mm.Unsupported, match=rf"^{RIVALS[rival].__name__} needs convex functions.*Use IQRC\(oracle="):
+    with pytest.raises(
+        mm.Unsupported,
+        match=rf"^{RIVALS[rival].__name__} needs convex functions.*convex = True where it is, or use IQRC\(oracle=",
+    ):
         mm.solve(problem, small(rival))
     modulus = float(problem.objective.weak_convexity)
     solution = mm.solve(problem, mm.IQRC(oracle=small(rival, steps=300), weight=2.0 * modulus, iterations=4), seed=0)

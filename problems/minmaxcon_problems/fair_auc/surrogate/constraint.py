@@ -77,7 +77,7 @@ class AUCConstraint(mm.StochasticMinMaxConstraint):
         self.layout, self.pairs, self.bound, self.name = layout, tuple(pairs), bound, name
         size = len(self.pairs)
         self.dual = mm.BoxBlock([-reach] * size, [reach] * size, layout.c1)
-        self.weak_convexity = layout.model.weak_convexity
+        self.convex = layout.model.linear
 
     def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array]:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""

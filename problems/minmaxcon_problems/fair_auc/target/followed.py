@@ -254,7 +254,6 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
 
     def __init__(self, model: mm.Model, frozen: FrozenDistributions) -> None:
         self.model, self.frozen = model, frozen
-        self.weak_convexity = float("inf")
 
     def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""

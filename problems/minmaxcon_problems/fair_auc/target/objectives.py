@@ -108,7 +108,7 @@ class LogisticLoss(mm.StochasticMinMaxConstraint):
 
     def __init__(self, model: mm.Model) -> None:
         self.model = model
-        self.weak_convexity = model.weak_convexity
+        self.convex = model.linear
 
     def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
@@ -233,7 +233,7 @@ class GaussNewton:
         ridge: float | None = None,
     ) -> None:
         self.model, self.matrix = model, matrix
-        self.linear = model.weak_convexity == 0.0
+        self.linear = model.linear
         self.ridge = (_RIDGE_LINEAR if self.linear else _RIDGE_NETWORK) if ridge is None else ridge
         self.constant = constant and self.linear
         self._factor: Any = None

@@ -104,8 +104,8 @@ def test_terms_and_a_point_without_a_run_axis() -> None:
 
 
 def test_convexity_is_claimed_for_linear_scores_only() -> None:
-    assert LogisticLoss(mm.Linear(3)).weak_convexity == 0.0
-    assert np.isinf(LogisticLoss(mm.MLP(3, 2)).weak_convexity)
+    assert LogisticLoss(mm.Linear(3)).modulus == 0.0
+    assert np.isinf(LogisticLoss(mm.MLP(3, 2)).modulus)
 
 
 @pytest.mark.parametrize("weight", [np.ones(len(ROWS)), WEIGHT], ids=["plain", "weighted"])
