@@ -245,7 +245,8 @@ class SeparateFamily(ConstraintFamily):
 
 def check_convexity(constraint: StochasticMinMaxConstraint) -> None:
     """Refuse a declared convexity that is none, or that contradicts itself."""
-    convex, modulus = constraint.convex, constraint.weak_convexity
+    convex: Any = constraint.convex
+    modulus: Any = constraint.weak_convexity
     if not isinstance(convex, bool | np.bool_):
         raise InvalidInput(f"convex of {constraint.name}", convex, "must be True or False.")
     if isinstance(modulus, float | np.floating) and modulus == math.inf:
