@@ -49,9 +49,9 @@ autosummary_ignore_module_all = False
 autosummary_filename_map = _apart(Path(__file__).with_name("api") / "index.rst")
 autodoc_typehints = "none"  # the docstrings tell the types, with shapes
 autodoc_member_order = "bysource"  # what is needed first stands first
-# What scikit-learn writes into its estimators refers to pages of its own documentation.
-_ROUTING = "set_fit_request, set_partial_fit_request, set_score_request, get_metadata_routing"
-autodoc_default_options = {"exclude-members": _ROUTING}
+# What scikit-learn and pydantic write into their classes refers to pages of their own documentation.
+_NO_PAGE = "model_config, set_fit_request, set_partial_fit_request, set_score_request, get_metadata_routing"
+autodoc_default_options = {"exclude-members": _NO_PAGE}
 # The template of a class lists its members; numpydoc would list them once more.
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -336,7 +336,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     @property
     def coef_(self) -> Any:
-        """Coefficients (1, n_features_in_) of the decision function in raw units, for a linear model."""
+        """Coefficients ``(1, n_features_in_)`` of the decision function in raw units, for a linear model."""
         return self._result().line()[0][None, :]
 
     @property
