@@ -70,6 +70,7 @@ from .solvers import SwitchingSubgradient as SwitchingSubgradient
 # Oracles of level problems, and their step rules
 from .core import Estimate as Estimate
 from .core import LevelProblem as LevelProblem
+from .core import Needs as Needs
 from .core import Oracle as Oracle
 from .core import Proximal as Proximal
 from .oracles import SMD as SMD

@@ -3,6 +3,7 @@
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.modulus import ModulusEstimate, ModulusWitness, estimate_modulus
+from minmaxcon.core.needs import Needs
 from minmaxcon.core.oracle import Estimate, Oracle, Start
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.refreshed import Observation, RefreshedProblem, TrueMeasure
@@ -20,6 +21,7 @@ __all__ = [
     "MinMaxProblem",
     "ModulusEstimate",
     "ModulusWitness",
+    "Needs",
     "Observation",
     "Oracle",
     "Outcome",

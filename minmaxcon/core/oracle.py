@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from minmaxcon.arrays import Array
 from minmaxcon.core.level import LevelProblem
+from minmaxcon.core.needs import Needs
 from minmaxcon.core.source import Position
 from minmaxcon.geometry import DualPoint
 
@@ -55,6 +56,8 @@ class Estimate:
         Where a following query may start.
     failure : tuple of (str or None)
         For each run None, or what stopped being finite and at which step.
+    exhausted : bool
+        Whether a stream ended before the query did.
     """
 
     x: Array
@@ -66,6 +69,7 @@ class Estimate:
     steps: int
     next: Start
     failure: tuple[str | None, ...]
+    exhausted: bool = False
 
 
 class Oracle(ABC):
@@ -74,6 +78,16 @@ class Oracle(ABC):
     A new oracle implements :meth:`begin`, :meth:`advance`, :meth:`finished` and :meth:`estimate`; its state is an
     immutable value, so that one loop can drive it, stop it at any time and go on from it later.
     """
+
+    @property
+    def needs(self) -> Needs:
+        """Properties that a level problem must have; by default none."""
+        return Needs()
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs where a setting is a vector with one value per run, else None."""
+        return None
 
     @abstractmethod
     def begin(
@@ -122,7 +136,14 @@ class Oracle(ABC):
         """Return the estimate at this state; valid at any time after the first advance."""
 
     def query(self, problem: LevelProblem, start: Start, *, accuracy: float = 0.0, confidence: float = 0.9) -> Estimate:
-        """Solve a level problem from begin to end; see :meth:`begin` for the parameters."""
+        """Solve a level problem from begin to end; see :meth:`begin` for the parameters.
+
+        Raises
+        ------
+        Unsupported
+            If the problem does not meet :attr:`needs`.
+        """
+        self.needs.check(type(self).__name__, problem)
         state = self.begin(problem, start, accuracy=accuracy, confidence=confidence)
         while not self.finished(state):
             state = self.advance(state)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from minmaxcon.arrays import Array
+from minmaxcon.core.needs import Needs
 from minmaxcon.core.oracle import Start
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.solution import Status
@@ -65,6 +66,16 @@ class Solver(ABC):
     A new solver implements these four methods over an immutable state. It serves both :func:`minmaxcon.solve` and,
     for proximal problems, :class:`minmaxcon.IQRC`.
     """
+
+    @property
+    def needs(self) -> Needs:
+        """Properties that a problem must have, those that an oracle inside asks for included; by default none."""
+        return Needs()
+
+    @property
+    def title(self) -> str:
+        """The method's name in messages, an oracle inside included."""
+        return type(self).__name__
 
     @property
     def runs(self) -> int | None:

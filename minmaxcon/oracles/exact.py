@@ -12,11 +12,10 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import number
-from minmaxcon.core import Estimate, LevelProblem, Oracle, Position, Start
+from minmaxcon.core import Estimate, LevelProblem, Needs, Oracle, Position, Start
 from minmaxcon.core.level import expectations
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import choose, finite_runs
-from minmaxcon.errors import Unsupported
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.oracles.mirror import Steps, check_mixing, first_dual, nonfinite_term
@@ -192,6 +191,11 @@ class ExactOracle(Oracle):
         PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
         self.entropy_weight = entropy_weight
 
+    @property
+    def needs(self) -> Needs:
+        """Finite data."""
+        return Needs(finite=True)
+
     @abstractmethod
     def _position(self, state: Any) -> Position:
         """Return where a following query reads the data from."""
@@ -200,9 +204,6 @@ class ExactOracle(Oracle):
         self, problem: LevelProblem, start: Start, accuracy: float, limit: float, check: int
     ) -> tuple[SaddleState, Field]:
         """Return what every state has at the start of a query, and the operator there."""
-        if problem.data.size is None:
-            name = type(self).__name__
-            raise Unsupported(f"{name} needs finite data: on a stream use SMD or ExtraGradient, or gather the samples.")
         dual, y = first_dual(problem, start, self.entropy_weight, self.mixing)
         x = start.x
         xp = namespace(x)
@@ -226,7 +227,7 @@ class ExactOracle(Oracle):
             steps=0,
             limit=math.ceil(limit - 1e-6),
             check=check,
-            samples=int(problem.data.size),
+            samples=int(problem.data.size or 0),
             failure=(None,) * problem.runs,
         )
         return fail(state, field, field.finite(), 0), field

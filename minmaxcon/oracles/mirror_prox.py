@@ -89,13 +89,7 @@ class MirrorProx(ExactOracle):
         confidence: float = 0.9,
         effort: float = 1.0,
     ) -> MirrorProxState:
-        """See :meth:`Oracle.begin`; nothing is random, so the confidence is 1.
-
-        Raises
-        ------
-        Unsupported
-            If the data are a stream.
-        """
+        """See :meth:`Oracle.begin`; nothing is random, so the confidence is 1."""
         first, field = self._first(problem, start, accuracy, self.steps * effort, _FIRST_WINDOW)
         return MirrorProxState(**{name: getattr(first, name) for name in SaddleState.__dataclass_fields__}, field=field)
 

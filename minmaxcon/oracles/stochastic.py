@@ -171,6 +171,7 @@ class StochasticOracle(Oracle):
             steps=state.steps,
             next=Start(state.x, state.y, state.position),
             failure=state.failure,
+            exhausted=state.exhausted,
         )
 
     @abstractmethod

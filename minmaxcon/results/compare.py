@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.checks import number, seed_number, whole
-from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solution, Solver, Status
-from minmaxcon.errors import InvalidInput, MinMaxConError, Unsupported
+from minmaxcon.core import MinMaxProblem, Solution, Solver, Status
+from minmaxcon.errors import InvalidInput, MinMaxConError
 from minmaxcon.results.compare_reference import Optimum, exact_optimum, found_optimum, measures
 from minmaxcon.results.comparison import Comparison, Entry
 from minmaxcon.results.records import FEASIBLE
-from minmaxcon.solvers import Progress, SuccessiveApproximation, named_solver, solve
+from minmaxcon.solvers import Progress, named_solver, solve
 
 __all__ = ["compare"]
 
@@ -176,8 +176,6 @@ def _run(
     """Run one solver; one that does not take the problem says why."""
     watch = _Watch(samples, time_limit)
     try:
-        if isinstance(problem, RefreshedProblem) and not isinstance(solver, SuccessiveApproximation):
-            raise Unsupported("The constraints stand in for true measures and must be refreshed: use successive.")
         solution = solve(problem, solver, seed=seed, callbacks=[watch])
     except MinMaxConError as refusal:
         return Entry(name, seed, "not run", str(refusal))

@@ -3,7 +3,7 @@
 from minmaxcon.solvers.averaging import ConEx, PrimalDual, SwitchingSubgradient
 from minmaxcon.solvers.iqrc import IQRC
 from minmaxcon.solvers.loop import Progress, iterate, progress_bar, solve
-from minmaxcon.solvers.named import named_solver, solver_names
+from minmaxcon.solvers.named import automatic, named_solver, solver_names
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.stationarity import KKTResidual, Stationarity, kkt_residual, stationarity
 from minmaxcon.solvers.successive import SuccessiveApproximation
@@ -18,6 +18,7 @@ __all__ = [
     "Stationarity",
     "SuccessiveApproximation",
     "SwitchingSubgradient",
+    "automatic",
     "iterate",
     "kkt_residual",
     "named_solver",

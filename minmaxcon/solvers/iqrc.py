@@ -11,9 +11,9 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import number, whole
-from minmaxcon.core import MinMaxProblem, Outcome, Solver, Start, Status
+from minmaxcon.core import MinMaxProblem, Needs, Outcome, Solver, Start, Status
 from minmaxcon.core.runs import choose, put_rows, take_start
-from minmaxcon.errors import InvalidInput, Unsupported
+from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.smd import SMD
 from minmaxcon.solvers.iqrc_state import IQRCState, moved, sought
 from minmaxcon.solvers.repair import measure
@@ -99,6 +99,8 @@ class IQRC(Solver):
         self.oracle = SFLS(oracle=SMD(steps=1000), levels=6, least_span=0.0) if oracle is None else oracle
         if not isinstance(self.oracle, Solver):
             raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
+        if self.oracle.needs.unregularised or self.oracle.needs.measure:
+            raise InvalidInput("oracle", oracle, "solves no problem with a proximal term; use one that does: SFLS().")
         self.weight = number("weight", weight, "must be positive and finite.", above=0.0)
         self.tolerance = number("tolerance", tolerance, "must be positive and finite.", above=0.0)
         self.iterations = whole("iterations", iterations)
@@ -110,6 +112,16 @@ class IQRC(Solver):
     def runs(self) -> int | None:
         """Number of runs where a setting of the oracle is a vector."""
         return self.oracle.runs
+
+    @property
+    def needs(self) -> Needs:
+        """Those of the oracle, of functions with the proximal term; and that the problem has none yet."""
+        return replace(self.oracle.needs, unregularised=True, added=self.weight)
+
+    @property
+    def title(self) -> str:
+        """See :attr:`Solver.title`."""
+        return f"IQRC(oracle={self.oracle.title})"
 
     def take(self, runs: Any) -> Self:
         """See :meth:`Solver.take`."""
@@ -124,14 +136,7 @@ class IQRC(Solver):
         -----
         WeakConvexityWarning
             If the weight is not above a modulus that is declared, or that points near the start prove.
-
-        Raises
-        ------
-        Unsupported
-            If the problem has a proximal term already.
         """
-        if problem.proximal is not None:
-            raise Unsupported("IQRC puts a proximal term of its own in the place of the problem's: use its oracle.")
         begun = first_fields(problem, start)
         x, objective, constraints = begun["x"], begun["objective"], begun["constraints"]
         warn_of_weight(problem, x, self.weight)

@@ -217,7 +217,7 @@ def judge_stream(state: SFLSState, estimate: Estimate, solver: SFLS) -> Verdict:
     values = np.asarray(estimate.values, dtype=float)
     margins = values if searching else values[:, 1:]
     violation = margins.max(axis=1)
-    exhausted = bool(getattr(state.query, "exhausted", False))
+    exhausted = estimate.exhausted
 
     status: list[Status | None] = []
     reason: list[str] = []

@@ -17,7 +17,7 @@ from minmaxcon.checks import number, seed_number, whole
 from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
 from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput
-from minmaxcon.solvers.sfls import SFLS
+from minmaxcon.solvers.named import automatic
 
 __all__ = ["Progress", "iterate", "progress_bar", "solve"]
 
@@ -73,8 +73,10 @@ def iterate(problem: MinMaxProblem, solver: Solver, *, seed: int = 0, x0: Any = 
     InvalidInput
         If the problem is no problem, the solver no solver, the seed not a whole number, or x0 not a finite point of the
         primal set.
+    Unsupported
+        If the problem does not meet the solver's needs.
     """
-    _check_parts(problem, solver)
+    solver = _fitting(problem, solver)
     state = solver.init(problem, _start(problem, solver, seed, x0))
     yield state
     while not solver.finished(state):
@@ -99,7 +101,7 @@ def solve(
     problem : MinMaxProblem
         The problem; with bounds of shape (R,) it is solved for R runs at once on shared samples.
     solver : Solver, optional
-        :class:`SFLS` by default.
+        By default one that fits the problem, see :func:`minmaxcon.solvers.automatic`.
     seed : int
         Seed of all random draws; the same seed gives the same bits.
     x0 : array_like (d,) or (R, d), optional
@@ -122,9 +124,10 @@ def solve(
     ------
     InvalidInput
         If an argument is out of range.
+    Unsupported
+        If the problem does not meet the solver's needs.
     """
-    solver = SFLS() if solver is None else solver
-    _check_parts(problem, solver)
+    solver = _fitting(problem, solver)
     callbacks = _functions(callbacks)
     if time_limit is not None:
         time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)
@@ -158,11 +161,16 @@ def _nothing() -> None:
     """Close what needs no closing."""
 
 
-def _check_parts(problem: Any, solver: Any) -> None:
+def _fitting(problem: Any, solver: Any) -> Solver:
+    """Return the solver, by default one that fits the problem, or refuse a problem that does not meet its needs."""
     if not isinstance(problem, MinMaxProblem):
         raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
+    if solver is None:
+        return automatic(problem)
     if not isinstance(solver, Solver):
         raise InvalidInput("solver", solver, "must be a Solver such as SFLS() or IQRC().")
+    solver.needs.check(solver.title, problem)
+    return solver
 
 
 def _functions(callbacks: Any) -> list[Callback]:

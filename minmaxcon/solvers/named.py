@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minmaxcon.core import Solver
+from minmaxcon.core import MinMaxProblem, Needs, Solver
 from minmaxcon.errors import InvalidInput, UnknownName
 from minmaxcon.oracles.extragradient import ExtraGradient
 from minmaxcon.oracles.mirror_prox import MirrorProx
@@ -18,7 +18,7 @@ from minmaxcon.solvers.iqrc import IQRC
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.successive.solver import SuccessiveApproximation
 
-__all__ = ["named_solver", "solver_names"]
+__all__ = ["automatic", "named_solver", "solver_names"]
 
 _NAMED: Mapping[str, Callable[[], Solver]] = {
     "sfls": SFLS,
@@ -32,6 +32,31 @@ _NAMED: Mapping[str, Callable[[], Solver]] = {
     # An aim below the target by the tolerance's size, so that the true values end below it although no step is exact.
     "successive": lambda: SuccessiveApproximation(tolerance=1e-4, margin=2e-4),
 }
+
+
+_SMALL = 2**22
+"""Rows x variables x runs up to which exact passes are preferred to samples."""
+
+
+def automatic(problem: MinMaxProblem) -> Solver:
+    """Return a solver that fits a problem: what :func:`minmaxcon.solve` uses where none is given.
+
+    ===========================  ==============================================================
+    problem                      solver
+    ===========================  ==============================================================
+    with a true measure          :class:`SuccessiveApproximation`, as named ``"successive"``
+    convex, small finite data    ``SFLS(oracle=MirrorProx())``, by exact passes
+    convex, else                 ``SFLS()``, by samples
+    not declared convex          :class:`IQRC` with the same two; with a proximal term, which IQRC would add, as convex
+    ===========================  ==============================================================
+    """
+    if Needs(measure=True).missing(problem) is None:
+        return named_solver("successive")
+    rows = problem.data.size
+    small = rows is not None and rows * problem.primal.dimension * (problem.runs or 1) <= _SMALL
+    if problem.proximal is None and Needs(convex=True).missing(problem) is not None:
+        return IQRC(oracle=SFLS(oracle=MirrorProx(), levels=6, least_span=0.0)) if small else IQRC()
+    return SFLS(oracle=MirrorProx()) if small else SFLS()
 
 
 def solver_names() -> tuple[str, ...]:

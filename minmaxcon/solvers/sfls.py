@@ -10,7 +10,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array
 from minmaxcon.checks import number, whole
-from minmaxcon.core import MinMaxProblem, Oracle, Outcome, Position, Solver, Start, Status
+from minmaxcon.core import MinMaxProblem, Needs, Oracle, Outcome, Position, Solver, Start, Status
 from minmaxcon.core.runs import put_dual, put_rows, take_start
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
@@ -144,7 +144,17 @@ class SFLS(Solver):
     @property
     def runs(self) -> int | None:
         """Number of runs where a setting of the oracle is a vector."""
-        return getattr(self.oracle, "runs", None)
+        return self.oracle.runs
+
+    @property
+    def needs(self) -> Needs:
+        """Those of the oracle. Convexity is none: without it no lower bound is claimed."""
+        return self.oracle.needs
+
+    @property
+    def title(self) -> str:
+        """See :attr:`Solver.title`."""
+        return f"SFLS(oracle={type(self.oracle).__name__})"
 
     def take(self, runs: Any) -> Self:
         """See :meth:`Solver.take`."""

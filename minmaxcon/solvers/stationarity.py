@@ -9,10 +9,10 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import number
-from minmaxcon.core import MinMaxProblem, Solver, Status
+from minmaxcon.core import MinMaxProblem, Needs, Solver, Status
 from minmaxcon.core.linearisation import exact_gradients
 from minmaxcon.core.problem import numbers
-from minmaxcon.errors import InvalidInput, Unsupported
+from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.mirror_prox import MirrorProx
 from minmaxcon.solvers.loop import solve
 from minmaxcon.solvers.newton_levels import Bracket, close_gap
@@ -115,7 +115,7 @@ def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidua
     ----------
     Yao, Lin and Yang (2023), definition 3.
     """
-    primal = _euclidean(problem)
+    primal = _euclidean("kkt_residual()", Needs(finite=True, euclidean=True), problem)
     points, single = _checked(problem, x)
     weights = np.atleast_2d(numbers("multipliers", multipliers))
     if weights.shape != (len(points), len(problem.constraints)) or not (np.isfinite(weights) & (weights >= 0)).all():
@@ -181,9 +181,7 @@ def stationarity(
     ----------
     Yao, Lin and Yang (2023), definition 3; Ma, Lin and Yang (2020).
     """
-    primal = _euclidean(problem)
-    if problem.proximal is not None:
-        raise Unsupported("stationarity() adds a proximal term: give it the problem without one.")
+    primal = _euclidean("stationarity()", Needs(finite=True, euclidean=True, unregularised=True), problem)
     weight = number("weight", weight, "must be positive and finite.", above=0.0)
     points, single = _checked(problem, x)
     at = namespace(problem.data.like).asarray(points, problem.data.like)
@@ -216,11 +214,8 @@ def stationarity(
     )
 
 
-def _euclidean(problem: MinMaxProblem) -> Any:
-    if problem.data.size is None:
-        raise Unsupported("residuals need finite data: a stream has no exact values.")
-    if not problem.primal.euclidean:
-        raise Unsupported(f"residuals need a Euclidean set, which {problem.primal!r} is not.")
+def _euclidean(caller: str, needs: Needs, problem: MinMaxProblem) -> Any:
+    needs.check(caller, problem)
     return problem.primal
 
 

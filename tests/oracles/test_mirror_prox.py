@@ -164,7 +164,7 @@ class Endless(mm.Finite):
 def test_streams_are_refused(oracle: mm.Oracle) -> None:
     drawn = cases.finite("points", "costs").arrays
     problem = mm.MinMaxProblem(cases.HalfSquare(), [cases.Linear(0.5)], mm.Ball(3, 6.0), Endless(drawn))
-    with pytest.raises(mm.Unsupported, match=f"{type(oracle).__name__} needs finite data: on a stream use SMD"):
+    with pytest.raises(mm.Unsupported, match=f"{type(oracle).__name__} .* needs finite data: on a stream use SMD"):
         oracle.query(problem.at_level(5.0), mm.Start(np.zeros((1, 3)), None, start(cases.quadratic()).position))
 
 

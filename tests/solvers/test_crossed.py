@@ -42,7 +42,7 @@ def exact(problem: mm.MinMaxProblem, x: Any) -> tuple[float, Any]:
 def test_what_is_returned_is_what_is_said(name: str, solver: str) -> None:
     problem, promised = cases.problem(name), cases.SOLVERS[solver]
     if promised.convex_only and not cases.PROBLEMS[name].convex:
-        with pytest.raises(mm.Unsupported, match=r"needs convex functions.*Use IQRC\(oracle="):
+        with pytest.raises(mm.Unsupported, match=r"needs convex functions.*IQRC\(oracle="):
             solved(name, solver)
         return
     solution = solved(name, solver)

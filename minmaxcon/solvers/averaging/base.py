@@ -13,9 +13,9 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import batch_number, check_draw, number, whole
-from minmaxcon.core import Batch, MinMaxProblem, Outcome, Solver, Start, Status
+from minmaxcon.core import Batch, MinMaxProblem, Needs, Outcome, Solver, Start, Status
 from minmaxcon.core.runs import choose, finite_runs
-from minmaxcon.errors import InvalidInput, Unsupported
+from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.mirror import nonfinite_term
 from minmaxcon.solvers.averaging.checkpoint import checkpoint
 from minmaxcon.solvers.averaging.lagrangian import Game
@@ -72,9 +72,6 @@ class AveragingSolver(Solver):
         Steps between two looks at the clock; results do not depend on it.
     """
 
-    convex_only = True
-    """Whether problems that are only weakly convex are refused, as averages mean nothing there."""
-
     def __init__(
         self, steps: int, batch_size: int, checkpoints: int, tail: float, tolerance: float, block: int
     ) -> None:
@@ -86,6 +83,11 @@ class AveragingSolver(Solver):
             raise InvalidInput("checkpoints", checkpoints, f"there are at most as many as steps, {self.steps}.")
         self.tail = number("tail", tail, "must lie above 0 and be at most 1.", above=0.0, most=1.0)
         self.tolerance = number("tolerance", tolerance, "must lie strictly between 0 and 1.", above=0.0, below=1.0)
+
+    @property
+    def needs(self) -> Needs:
+        """Convex functions: an average means nothing where they are not."""
+        return Needs(convex=True)
 
     @abstractmethod
     def _begin(self, game: Game, start: Start, objective: Any, violation: Any) -> Any:
@@ -115,19 +117,9 @@ class AveragingSolver(Solver):
         ------
         InvalidInput
             If its values are not finite.
-        Unsupported
-            If the problem is weakly convex and the method is for convex ones.
         """
         runs = int(start.x.shape[0])
         level = problem.at_level(np.zeros(runs))
-        name = type(self).__name__
-        if self.convex_only and level.modulus > 0:
-            least = max(problem.family.constraints, key=lambda function: function.modulus)
-            raise Unsupported(
-                f"{name} needs convex functions, or its averages mean nothing, but {least.name!r} of {problem.name!r} "
-                f"is not declared convex: declare convex = True where it is, or use IQRC(oracle={name}()) with a "
-                "weight above the modulus."
-            )
         begun = first_fields(problem, start)
         x, xp = begun["x"], namespace(begun["x"])
         game = Game.of(level, x)

@@ -10,7 +10,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import number, whole
-from minmaxcon.core import Batch, Start
+from minmaxcon.core import Batch, Needs, Start
 from minmaxcon.solvers.averaging.base import AveragingSolver, AveragingState
 from minmaxcon.solvers.averaging.lagrangian import AdaptiveSteps, Game
 
@@ -81,8 +81,6 @@ class SwitchingSubgradient(AveragingSolver):
     Polyak (1967); Lan and Zhou (2020), algorithm 1, for expectations; Huang and Lin (2023) for weak convexity.
     """
 
-    convex_only = False
-
     def __init__(
         self,
         steps: int = 10_000,
@@ -99,6 +97,11 @@ class SwitchingSubgradient(AveragingSolver):
         super().__init__(steps, batch_size, checkpoints, tail, tolerance, block)
         self.threshold = number("threshold", threshold, "must be finite and at least 0.", least=0.0)
         self.distance = number("distance", distance, "must be positive and finite.", above=0.0)
+
+    @property
+    def needs(self) -> Needs:
+        """None: where functions are not convex the answer is no average."""
+        return Needs()
 
     @property
     def _sizes(self) -> tuple[int, ...]:

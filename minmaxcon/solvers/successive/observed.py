@@ -10,7 +10,6 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import MinMaxProblem, Observation, RefreshedProblem
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
-from minmaxcon.errors import InvalidInput
 
 __all__ = ["gradients_at", "moved", "observe", "refined"]
 
@@ -22,11 +21,8 @@ def refined(problem: MinMaxProblem, x: Array) -> Array:
 
 def moved(problem: MinMaxProblem, x: Array, direction: Any) -> Array:
     """Step, go back into X, and set the variables whose minimiser is known."""
-    xp = namespace(x)
-    project = getattr(problem.primal, "project", None)
-    if project is None:
-        raise InvalidInput("primal", problem.primal, "SuccessiveApproximation needs a Euclidean set.")
-    return refined(problem, project(x + xp.asarray(direction, x)))
+    primal: Any = problem.primal  # Euclidean, as the solver needs
+    return refined(problem, primal.project(x + namespace(x).asarray(direction, x)))
 
 
 def observe(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Any, Any, Any, Observation]:

@@ -88,6 +88,7 @@ def _proximal_problem(state: SuccessiveState, run: Any) -> tuple[MinMaxProblem, 
 
 
 def _outcome(solver: Solver, problem: MinMaxProblem, start: Start) -> Outcome:
+    solver.needs.check(solver.title, problem)
     state = solver.init(problem, start)
     while not solver.finished(state):
         state = solver.step(state)

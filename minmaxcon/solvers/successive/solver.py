@@ -9,9 +9,9 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number, whole
-from minmaxcon.core import MinMaxProblem, Outcome, Position, RefreshedProblem, Solver, Start, Status
+from minmaxcon.core import Needs, Outcome, Position, RefreshedProblem, Solver, Start, Status
 from minmaxcon.core.runs import put_rows
-from minmaxcon.errors import InvalidInput, Unsupported
+from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.successive.blocks import first_block, next_block
 from minmaxcon.solvers.successive.judge import judge_step, keep_best, limited
 from minmaxcon.solvers.successive.linearised_step import LinearisedStep, linearised_step
@@ -67,7 +67,7 @@ class SuccessiveApproximation(Solver):
         Rows of a stream's block, which bound the memory; finite data are looked at as a whole.
     inner : Solver, optional
         Solves the proximal problems :math:`f_s + \hat\rho V` in the place of the linearised step, with V in the norm of
-        X and with the surrogates as constraints: :class:`SFLS` or :class:`IQRC`, from single samples. One outer step is
+        X and with the surrogates as constraints: :class:`SFLS`, from single samples. One outer step is
         then one solve a run; a time limit is looked at between them.
 
     Raises
@@ -102,20 +102,25 @@ class SuccessiveApproximation(Solver):
         self.reach = number("reach", reach, "must be positive and finite.", above=0.0)
         if not (inner is None or isinstance(inner, Solver)):
             raise InvalidInput("inner", inner, "must be a Solver such as SFLS(), or None for the linearised step.")
+        if inner is not None and (inner.needs.unregularised or inner.needs.measure):
+            raise InvalidInput("inner", inner, "solves no problem with a proximal term; use one that does: SFLS().")
         self.inner = inner
 
-    def init(self, problem: MinMaxProblem, start: Start) -> SuccessiveState:
+    @property
+    def needs(self) -> Needs:
+        """A true measure, and a Euclidean set to step in."""
+        return Needs(measure=True, euclidean=True)
+
+    def init(self, problem: Any, start: Start) -> SuccessiveState:
         """See :meth:`Solver.init`; measures the start.
 
         Raises
         ------
         Unsupported
-            If the problem has no true measure, or one that cannot follow its stream.
+            If the measure cannot follow the problem's stream.
         DataError
             If the stream is empty, or its first block is of no use to the measure.
         """
-        if not isinstance(problem, RefreshedProblem):
-            raise Unsupported("SuccessiveApproximation needs a RefreshedProblem, whose measure says what is true.")
         block, position, samples = problem, start.position, int(problem.data.size or 0)
         if problem.data.size is None:
             block, position = first_block(problem, position, self.sample)

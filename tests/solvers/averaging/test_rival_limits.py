@@ -63,7 +63,7 @@ def test_weakly_convex_problems_are_refused_and_iqrc_helps(rival: str) -> None:
     problem = cases.problem("regression_weakly_convex")
     with pytest.raises(
         mm.Unsupported,
-        match=rf"^{RIVALS[rival].__name__} needs convex functions.*convex = True where it is, or use IQRC\(oracle=",
+        match=rf"^{RIVALS[rival].__name__} .*needs convex functions.*convex = True where it is, or use IQRC\(oracle=",
     ):
         mm.solve(problem, small(rival))
     modulus = float(problem.objective.weak_convexity)

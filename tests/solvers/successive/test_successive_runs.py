@@ -161,7 +161,7 @@ def test_a_stream_cannot_be_measured_exactly() -> None:
 
 
 def test_only_euclidean_sets_can_be_projected_on() -> None:
-    with pytest.raises(mm.InvalidInput, match=r"primal=Simplex.*Euclidean"):
+    with pytest.raises(mm.Unsupported, match=r"Euclidean set, which Simplex"):
         mm.solve(staircase(primal=mm.Simplex(2), start=(0.5, 0.5)), TIGHT)
 
 
