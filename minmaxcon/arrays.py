@@ -27,7 +27,7 @@ Array = Any
 Engine = Literal["numpy", "torch"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Namespace:
     """The functions that the package needs of an array library, with one signature for all.
 

@@ -12,7 +12,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.level import expectations
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _State:
     level: mm.LevelProblem
     x: Any

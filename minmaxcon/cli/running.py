@@ -24,7 +24,7 @@ _BY_VALUES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticErro
 """What code raises at an option's value that it did not expect."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Loaded:
     """A problem and what it was made from.
 
@@ -43,7 +43,7 @@ class Loaded:
     settings: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Finished:
     """A solve that has ended, and what was measured.
 

@@ -20,7 +20,7 @@ from minmaxcon.geometry import InnerBlock
 __all__ = ["ConstraintFamily", "Evaluation", "SeparateFamily", "StochasticMinMaxConstraint", "family_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Evaluation:
     r"""Batch means of one or several constraints at x, and their gradient on demand.
 

@@ -24,7 +24,7 @@ _ROUNDING = {4: 4e-6, 8: 1e-12}
 """Length of difference steps, and the allowance for rounding in a gradient, by the bytes of a number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Pairs:
     """Pairs (n, d) with the function (n,) and inner variables (n, p) of each, and what the quotient is."""
 

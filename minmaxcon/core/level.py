@@ -19,7 +19,7 @@ __all__ = ["LevelProblem", "Proximal", "expectations"]
 _SCORES_AT_ONCE = 2**22  # runs x rows of an exact pass: 32 MiB of scores in float64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Proximal:
     r"""The proximal term :math:`d_x(x) = \hat\rho V(x, \tilde x)`.
 
@@ -79,7 +79,7 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
     return Evaluation(mean, moment, pullback)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LevelProblem:
     """What an oracle is asked to solve: the largest of several functions, each minus its bound.
 

@@ -15,7 +15,7 @@ from minmaxcon.geometry import DualPoint
 __all__ = ["Estimate", "Oracle", "Start"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Start:
     """Where an oracle starts.
 
@@ -34,7 +34,7 @@ class Start:
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Estimate:
     r"""What an oracle says of a level problem.
 

@@ -19,7 +19,7 @@ from minmaxcon.geometry import DistanceGenerator
 __all__ = ["MinMaxProblem", "numbers"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MinMaxProblem:
     r"""Minimise :math:`f_0(x)` over X subject to :math:`f_i(x) \le b_i`, every :math:`f_i` a max of expectations.
 

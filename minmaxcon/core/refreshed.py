@@ -83,7 +83,7 @@ class TrueMeasure(ABC):
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RefreshedProblem(MinMaxProblem):
     r"""Minimise :math:`f_0(x)` over X subject to :math:`t_i(x) \le b_i`, the :math:`t_i` being true measures.
 

@@ -83,7 +83,7 @@ class Certificate:
         return f"{self.lower:.6g} <= f* <= {self.upper:.6g} ({self.kind})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     r"""The result of a solve; of R runs at once when the problem's bounds are vectors.
 

@@ -16,7 +16,7 @@ from minmaxcon.core.solution import Status
 __all__ = ["Outcome", "Solver"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Outcome:
     r"""What a solver knows at some moment of R runs.
 

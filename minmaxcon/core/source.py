@@ -18,7 +18,7 @@ Batch = Mapping[str, Array]
 """Named arrays; samples lie along the first axis of each."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Position:
     """How far a run has read a source; a solve that starts from it draws the same samples again.
 

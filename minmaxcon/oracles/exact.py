@@ -32,7 +32,7 @@ _ROUNDING = {4: 1e-11, 8: 1e-20}
 """The least slack, by the bytes of a number: at the end both sides of the inequality are rounding errors."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Incumbent:
     """The best that is known of each run, by exact evaluation.
 
@@ -87,7 +87,7 @@ class Incumbent:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Field:
     """The operator at a point: u = F - b (R, k), v = G (R, p), and the gradient in x (R, d)."""
 
@@ -112,7 +112,7 @@ class Field:
         return Field(*(where(mask, getattr(self, part.name), getattr(other, part.name)) for part in fields(Field)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class SaddleState:
     """Where a query stands.
 

@@ -74,7 +74,7 @@ def pick_dual(mask: Array, new: DualPoint, old: DualPoint) -> DualPoint:
     return DualPoint(*(pick(mask, getattr(new, part.name), getattr(old, part.name)) for part in fields(DualPoint)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Steps:
     r"""Step sizes :math:`\eta = \gamma\sigma` and :math:`\tau = \gamma/\sigma` of each run, found by trial.
 

@@ -21,7 +21,7 @@ _SAMPLES_AT_ONCE = 200_000
 _FIRST_WINDOW = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class MirrorProxState(SaddleState):
     """Where a query stands; ``field`` is the operator at the iterate."""
 

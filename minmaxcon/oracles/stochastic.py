@@ -25,7 +25,7 @@ from minmaxcon.oracles.step_rules import step_rule as steps_of
 __all__ = ["StochasticOracle", "StochasticState"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class StochasticState:
     """Where a query stands; everything that the next step needs.
 

@@ -22,7 +22,7 @@ _PIECE = 20
 """Steps whose inequality is tested together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class VarianceReducedState(SaddleState):
     """Where a query stands.
 

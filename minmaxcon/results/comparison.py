@@ -13,7 +13,7 @@ from minmaxcon.results.compare_reference import Optimum
 __all__ = ["Comparison", "Entry"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
     r"""One solver with one seed.
 

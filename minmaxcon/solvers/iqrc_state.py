@@ -15,7 +15,7 @@ from minmaxcon.solvers.state import RunsState
 __all__ = ["IQRCState", "moved", "sought"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class IQRCState(RunsState):
     r"""Where a solve stands; ``x`` is the centre :math:`\tilde x_s`.
 

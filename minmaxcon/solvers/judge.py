@@ -27,7 +27,7 @@ _UNPROVED = "no lower bound is known, as where a function does not declare conve
 _ENDED = "the stream has ended; the point is feasible by estimate."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Verdict:
     """The new values of the runs of one query; names as in :class:`~minmaxcon.solvers.sfls.SFLSState`."""
 

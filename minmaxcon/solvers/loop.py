@@ -22,7 +22,7 @@ from minmaxcon.solvers.named import automatic
 __all__ = ["Progress", "iterate", "progress_bar", "solve"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Progress:
     """What a callback sees after each piece of work.
 

@@ -22,7 +22,7 @@ from minmaxcon.solvers.state import RunsState, first_fields
 __all__ = ["SFLS", "SFLSState"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class SFLSState(RunsState):
     """Where a solve stands; ``x`` is the best point so far, and ``next`` has the duals of levels.
 

@@ -13,7 +13,7 @@ from minmaxcon.solvers.repair import first_values
 __all__ = ["RunsState", "first_fields"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class RunsState:
     """What is known of R runs.
 

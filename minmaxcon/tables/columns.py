@@ -31,7 +31,7 @@ NUMBER, MISSING = -1, -2
 _MISSING_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Column:
     """One column.
 
@@ -58,7 +58,7 @@ class Column:
         return shown("") if code == MISSING else f"{self.numbers[row]:g}" if code == NUMBER else shown(self.texts[code])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Table:
     """Columns of equal length and where they came from.
 

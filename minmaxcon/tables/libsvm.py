@@ -25,7 +25,7 @@ MAX_FEATURES = 2**24
 """Largest feature index that is accepted where the number of features is not given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class LibsvmRows:
     """What a LIBSVM file holds.
 

@@ -31,7 +31,7 @@ def rows_of(batch: Batch) -> int:
     return int(next(iter(batch.values())).shape[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Function:
     r"""A constraint on a set, seen through part of its data.
 

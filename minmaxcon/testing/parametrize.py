@@ -24,7 +24,7 @@ from minmaxcon.testing.report import CheckFailed
 __all__ = ["PendingCheck", "parametrize_checks"]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Lazy:
     """An object that is built when the first of its checks runs, and its parts."""
 

@@ -53,7 +53,7 @@ _SUITES: dict[str, Suite] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """An object and the suite that it is checked by.
 

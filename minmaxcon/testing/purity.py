@@ -24,7 +24,7 @@ _CODE = "howto/conformance.html#arrays-and-runs"
 _RUNS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Call:
     """A method with arguments: arrays whose first axis counts runs, all of one engine.
 

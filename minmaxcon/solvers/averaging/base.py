@@ -24,7 +24,7 @@ from minmaxcon.solvers.state import RunsState, first_fields
 __all__ = ["AveragingSolver", "AveragingState"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class AveragingState(RunsState):
     """Where a solve stands; ``x`` is the best point so far, feasible or least infeasible.
 

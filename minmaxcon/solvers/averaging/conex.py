@@ -15,7 +15,7 @@ from minmaxcon.solvers.averaging.lagrangian import AdaptiveSteps, Game, Multipli
 __all__ = ["ConEx"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Iterate:
     r"""Iterates :math:`x_t, x_{t-1}`, duals, :math:`\ell(x_{t-1})` and the weights :math:`\gamma_{t-1}, \gamma_t`."""
 

@@ -21,7 +21,7 @@ _INNER = 0.6
 """The numerator of inner steps: what mirror descent's adaptive rule has there by default, 0.3 K with K = 2."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Game:
     r"""The functions of a problem as a step sees them: :math:`\phi_i = F_i + \langle\alpha_i, G_i\rangle - g_i + d_x`.
 
@@ -116,7 +116,7 @@ class Game:
         return [slice(begin, end) for begin, end in pairwise(ends)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Multipliers:
     r"""A dual point :math:`(\lambda, \alpha)` of the Lagrangian.
 
@@ -206,7 +206,7 @@ def multiplier_bound(game: Game, x: Array, objective: Any, violation: Any, other
     return xp.asarray(np.minimum(bound, otherwise)[:, None], x)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class AdaptiveSteps:
     r"""Distance over gradients for x, its like for the multipliers, and falling steps for the inner variables.
 

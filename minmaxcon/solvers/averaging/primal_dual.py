@@ -15,7 +15,7 @@ from minmaxcon.solvers.averaging.lagrangian import AdaptiveSteps, Game, Multipli
 __all__ = ["PrimalDual"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Iterate:
     x: Array
     duals: Multipliers

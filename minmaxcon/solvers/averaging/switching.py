@@ -17,7 +17,7 @@ from minmaxcon.solvers.averaging.lagrangian import AdaptiveSteps, Game
 __all__ = ["SwitchingSubgradient"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Iterate:
     r"""x and :math:`\alpha`; ``kept`` is the latest x that looked feasible."""
 

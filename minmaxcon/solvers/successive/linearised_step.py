@@ -22,7 +22,7 @@ _SWEEPS = 200
 _TINY = 1e-300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class LinearisedStep:
     r"""The step of each run, and what it is expected to do.
 

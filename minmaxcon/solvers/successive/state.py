@@ -14,7 +14,7 @@ from minmaxcon.core import Position, RefreshedProblem, Status
 __all__ = ["Anchor", "SuccessiveState"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Anchor:
     r"""What running averages over the blocks of a stream add to the functions of the present block.
 
@@ -37,7 +37,7 @@ class Anchor:
         return self.values[runs] + np.einsum("rid,rd->ri", self.slopes[runs], moved)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class SuccessiveState:
     r"""Where a solve stands.
 

@@ -170,7 +170,7 @@ def _large_gap(part: str, name: str, measured: Sequence[Mapping[str, Any]]) -> s
     return f"The surrogate is met, yet the true gap on the {name} part is {large[0]['auc_gap']:.3f} ({interval})."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Judge:
     """Measures models by the data that a target is about: the held-out ones, where there are any.
 

@@ -50,7 +50,7 @@ UNCONSTRAINED = FairnessMetric(
 """The metric of a model without constraint; its gap is 0 whatever the scores."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Settings:
     """How to train.
 
@@ -156,7 +156,7 @@ _CHOICES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Trained:
     """A trained model and what is known of it.
 
@@ -381,7 +381,7 @@ def _bounded_problem(settings: Settings, model: mm.Model, rows: LabelledData, ro
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Fitted:
     """A trained model with its scaling and calibration.
 

@@ -84,7 +84,7 @@ class Target:
     met: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class StepsResult:
     """What :func:`bench_steps` found.
 

@@ -46,7 +46,7 @@ class Plan:
     order: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Report:
     """What is told of a sweep.
 

@@ -93,7 +93,7 @@ def best_auc(gap: Any, auc: Any, limit: float) -> float:
     return float(near.max()) if near.size else float("nan")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class MeanFront:
     """The mean of several fronts at given gaps.
 

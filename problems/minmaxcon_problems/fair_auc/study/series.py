@@ -50,7 +50,7 @@ class Asked:
     front: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Series:
     """The points of one method on one panel, chosen in one way.
 

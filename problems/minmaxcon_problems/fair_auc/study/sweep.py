@@ -51,7 +51,7 @@ class Tick:
     left: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Sweep:
     """What a sweep has found.
 

@@ -186,7 +186,7 @@ class AUCFamily(mm.ConstraintFamily):
         return self._moments[1].lagrangian_minimizer(self, y, a, center, weight)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupMoments:
     """Moments of the features in the group of each slot.
 

@@ -32,7 +32,7 @@ _MARGIN = 2e-4
 """How far below a target the steps aim, where the target is not smaller than ten times this."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class TargetFit:
     """A model and what is known of it.
 
@@ -182,7 +182,7 @@ def fit_target(
     return _chosen(solved, Judge(train, validation, metric, model, row_weight, gap, demand))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Task:
     """What either method is to do: find models for all training goals, and one without a goal."""
 
@@ -195,7 +195,7 @@ class _Task:
     callbacks: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Solved:
     """The models for all training goals, the one without a goal, and their smoothed gaps where they are known."""
 

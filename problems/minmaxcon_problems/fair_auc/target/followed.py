@@ -34,7 +34,7 @@ _EXPONENT = 60.0
 """The logistic function is 0 or 1 to double precision beyond this."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class FrozenDistributions:
     r"""Smoothed distribution functions of the scores of pairs of subsets, of each run.
 

@@ -38,7 +38,7 @@ _ENOUGH = 10
 """Members that every subset must have before the first block counts as one, if points go on."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Kept:
     """The rows of a block, how many points of each cell have passed, and what the stream itself remembers."""
 
