@@ -1,7 +1,7 @@
 """Readers of tables, and the encoding of their columns as features."""
 
 from minmaxcon.tables.bundled import wooldridge_columns, wooldridge_frame
-from minmaxcon.tables.columns import NUMBER, Column, Table
+from minmaxcon.tables.columns import Column, Table
 from minmaxcon.tables.encoding import (
     ColumnEncoding,
     LibsvmEncoding,
@@ -16,7 +16,6 @@ from minmaxcon.tables.libsvm import LibsvmRows, read_libsvm
 from minmaxcon.tables.lines import existing_file, shown, source_name
 
 __all__ = [
-    "NUMBER",
     "Column",
     "ColumnEncoding",
     "LibsvmEncoding",

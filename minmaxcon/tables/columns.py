@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from minmaxcon.errors import DataError
 from minmaxcon.tables.lines import place, shown
 
-__all__ = ["MAX_CATEGORIES", "MAX_NUMBER", "MISSING", "NUMBER", "Column", "ColumnBuilder", "Table"]
+__all__ = ["MAX_CATEGORIES", "MAX_NUMBER", "Column", "ColumnBuilder", "Table"]
 
 MAX_CATEGORIES = 1000
 """Most different texts of one column; more are names or identifiers, not categories."""
@@ -25,13 +26,10 @@ MAX_CATEGORIES = 1000
 MAX_NUMBER = 1e100
 """Largest magnitude that is read: the squares of larger numbers, and sums of them, soon leave the range of floats."""
 
-NUMBER, MISSING = -1, -2
-"""Codes of a cell that is a number, and of one that is missing; a text has its index in ``Column.texts``."""
-
 _MISSING_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """One column.
 
@@ -42,7 +40,7 @@ class Column:
     numbers : array (n,) float64
         The value of each cell that is a number, NaN elsewhere.
     codes : array (n,) int32
-        ``NUMBER``, ``MISSING``, or the index of the cell's text in ``texts``.
+        The index of each cell's text in ``texts``; -1 where the cell is a number or missing.
     texts : tuple of str
         The different texts, in order of appearance.
     """
@@ -50,15 +48,29 @@ class Column:
     name: str
     numbers: NDArray[np.float64]
     codes: NDArray[np.int32]
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def of_numbers(cls, name: str, numbers: NDArray[np.float64]) -> Column:
+        """Return a column without texts, from its numbers (n,); NaN is missing."""
+        return cls(name, numbers, _no_texts(len(numbers)))
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Whether each cell is missing, (n,)."""
+        return np.isnan(self.numbers) & (self.codes < 0)
 
     def cell(self, row: int) -> str:
-        """Return the cell of a row (from 0) as a message shows it."""
+        """Return the cell of a row (from 0), which is not missing, as a message shows it."""
         code = int(self.codes[row])
-        return shown("") if code == MISSING else f"{self.numbers[row]:g}" if code == NUMBER else shown(self.texts[code])
+        return f"{self.numbers[row]:g}" if code < 0 else shown(self.texts[code])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+def _no_texts(n: int) -> NDArray[np.int32]:
+    return np.broadcast_to(np.int32(-1), n)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Columns of equal length and where they came from.
 
@@ -103,7 +115,7 @@ class Table:
         DataError
             As in ``require_texts`` and ``require_numbers``.
         """
-        text = 2 * int((column.codes >= 0).sum()) > int((column.codes != MISSING).sum())
+        text = 2 * int((column.codes >= 0).sum()) > int((~column.missing).sum())
         if text:
             self.require_texts(column)
         else:
@@ -112,23 +124,25 @@ class Table:
 
     def require_texts(self, column: Column) -> None:
         """Refuse a column that has a missing cell or a number, by its first row."""
-        self._refuse(column, column.codes == MISSING, "is missing")
-        self._refuse(column, column.codes == NUMBER, "is a number in a text column")
+        self._refuse(column, column.missing, "is missing")
+        self._refuse(column, column.codes < 0, "is a number in a text column")
 
     def require_numbers(self, column: Column, *, missing: bool = False) -> None:
         """Refuse a column that has a text, a value too large or (unless allowed) a missing one, by its first row."""
         self._refuse(column, column.codes >= 0, "is text in a numeric column")
-        self._refuse(column, (column.codes == MISSING) & (not missing), "is missing (or NaN)")
+        if not missing:
+            self._refuse(column, column.missing, "is missing (or NaN)")
         self._refuse(column, np.isinf(column.numbers), "is not finite")
         self._refuse(column, np.abs(column.numbers) > MAX_NUMBER, f"is too large, above {MAX_NUMBER:g}")
 
     def _refuse(self, column: Column, bad: NDArray[np.bool_], defect: str) -> None:
         if bad.any():
             row, count = int(np.argmax(bad)), int(bad.sum())
+            value = "the value" if column.missing[row] else f"the value {column.cell(row)}"
             more = f" ({count} such cells)" if count > 1 else ""
             raise DataError(
                 self.source,
-                f"{self.place(row)}, column {shown(column.name)}: the value {column.cell(row)} {defect}{more};"
+                f"{self.place(row)}, column {shown(column.name)}: {value} {defect}{more};"
                 " correct it in the file or remove the row or the column, nothing is filled in silently.",
             )
 
@@ -159,54 +173,66 @@ class ColumnBuilder:
         self._codes: list[NDArray[np.int32]] = []
         self._known: dict[str, int] = {}
 
-    def add(self, cells: Sequence[str]) -> None:
-        """Append a block of cells.
+    def add(self, cells: Any) -> None:
+        """Append a block of cells, an Arrow array of numbers, texts or booleans; null is missing.
 
         Raises
         ------
         DataError
-            The column has more than ``MAX_CATEGORIES`` different texts.
+            The cells are of another type, or the column has more than ``MAX_CATEGORIES`` different texts.
         """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = cells.type
+        if pa.types.is_dictionary(kind):
+            cells = cells.cast(kind.value_type)
+            kind = kind.value_type
+        if pa.types.is_boolean(kind):
+            cells = pc.if_else(cells, "True", "False")
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            cells = cells.cast(pa.large_string())
+        elif not (pa.types.is_null(kind) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) or (
+            pa.types.is_temporal(kind)
+        ):
+            raise DataError(
+                self.source, f"column {shown(self.name)} is of type {kind}; turn it into numbers or text, or remove it."
+            )
         try:
-            numbers = np.fromiter(map(float, cells), np.float64, len(cells))
-        except ValueError:
-            numbers = np.array([math.nan])
-        if not np.isnan(numbers).any() and "_" not in "".join(cells):
-            self.add_numbers(numbers)
-            return
-        pairs = [self._classify(cell.strip()) for cell in cells]
-        self._codes.append(np.array([code for code, _ in pairs], dtype=np.int32))
-        self._numbers.append(np.array([number for _, number in pairs], dtype=np.float64))
+            numbers = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            self._add_texts(pc.fill_null(pc.utf8_trim_whitespace(cells), ""))
+        else:
+            self._numbers.append(numbers)
+            self._codes.append(_no_texts(len(numbers)))
 
-    def add_numbers(self, numbers: NDArray[np.float64]) -> None:
-        """Append cells that are numbers already; NaN means missing."""
-        self._numbers.append(numbers)
-        self._codes.append(np.where(np.isnan(numbers), MISSING, NUMBER).astype(np.int32))
+    def _add_texts(self, cells: Any) -> None:
+        """Append cells of which one at least is no number: each different text is read once."""
+        encoded = cells.dictionary_encode()
+        read = [self._read(text) for text in encoded.dictionary.to_pylist()]
+        which = encoded.indices.to_numpy()
+        self._numbers.append(np.array([number for number, _ in read])[which])
+        self._codes.append(np.array([code for _, code in read], dtype=np.int32)[which])
 
-    def _classify(self, cell: str) -> tuple[int, float]:
-        code = self._known.get(cell)
-        if code is not None:
-            return code, math.nan
+    def _read(self, cell: str) -> tuple[float, int]:
+        """Return the number and the code of a cell."""
         if cell.lower() in _MISSING_MARKS:
-            return MISSING, math.nan
+            return math.nan, -1
         try:
-            # Python reads "1_000" as a number; no other tool does.
-            number = math.nan if "_" in cell else float(cell)
+            if "_" not in cell:  # Python reads "1_000" as a number; no other tool does
+                return float(cell), -1
         except ValueError:
-            number = math.nan
-        if not math.isnan(number):
-            return NUMBER, number
-        if len(self._known) == MAX_CATEGORIES:
+            pass
+        if cell not in self._known and len(self._known) == MAX_CATEGORIES:
             raise DataError(
                 self.source,
                 f"column {shown(self.name)} has more than {MAX_CATEGORIES:,} different texts (such as {shown(cell)});"
                 " it looks like a name or an identifier, remove it from the file.",
             )
-        return self._known.setdefault(cell, len(self._known)), math.nan
+        return math.nan, self._known.setdefault(cell, len(self._known))
 
     def build(self) -> Column:
-        """Return the column."""
-        empty = np.zeros(0)
-        numbers = np.concatenate([empty, *self._numbers])
-        codes = np.concatenate([empty.astype(np.int32), *self._codes])
+        """Return the column, of at least one block."""
+        numbers = np.concatenate(self._numbers)
+        codes = np.concatenate(self._codes) if self._known else _no_texts(len(numbers))
         return Column(self.name, numbers, codes, tuple(self._known))

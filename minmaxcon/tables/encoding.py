@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minmaxcon.errors import DataError, InvalidInput
-from minmaxcon.tables.columns import NUMBER, Table
+from minmaxcon.tables.columns import Table
 from minmaxcon.tables.formats import read_source
 from minmaxcon.tables.libsvm import read_libsvm
 from minmaxcon.tables.lines import shown
@@ -88,7 +88,7 @@ class ColumnEncoding:
             table.require_numbers(column, missing=self.fill is not None)
             values = column.numbers.copy()
             if self.fill is not None:
-                values[(column.codes != NUMBER) | (values == self.missing_code)] = self.fill
+                values[np.isnan(values) | (values == self.missing_code)] = self.fill
             return values[:, None]
         table.require_texts(column)
         unknown = [code for code, text in enumerate(column.texts) if text not in self.categories]

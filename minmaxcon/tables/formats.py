@@ -1,10 +1,16 @@
-"""Readers that turn a CSV file, a Parquet file or a data frame into a table of columns."""
+"""Readers that turn a CSV file, a Parquet file or a data frame into a table of columns.
+
+Cells are split and converted by Arrow. What it is given of a CSV file has been seen before, line by line and within a
+fixed memory, so that the first line that is too long, no text, badly quoted or of another width is refused by number.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import itertools
-import math
+import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,27 +18,25 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.errors import DataError, MissingDependency
-from minmaxcon.tables.columns import Column, ColumnBuilder, Table, unknown_column
+from minmaxcon.errors import DataError
+from minmaxcon.tables.columns import ColumnBuilder, Table, unknown_column
 from minmaxcon.tables.lines import bounded_lines, existing_file, place, shown, source_name
 
 __all__ = ["FORMATS", "file_format", "read_csv", "read_frame", "read_parquet", "read_source"]
 
 FORMATS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".txt": "libsvm",
-    ".t": "libsvm",
-    "": "libsvm",
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".libsvm", ".svm", ".svmlight", ".txt", ".t", ""), "libsvm"),
 }
 """Format by suffix, after a suffix ``.gz`` is taken off."""
 
-_BLOCK = 2048
+_BLOCK = 2**22
+"""Bytes of a CSV file that are converted at a time, about."""
+
+_BATCH = 2**16
+"""Rows of a Parquet file that are converted at a time."""
+
 _BY = "the columns to read"
 _DELIMITERS = (",", ";", "\t")
 
@@ -45,12 +49,11 @@ def file_format(path: str | Path) -> str:
     DataError
         The suffix is not known.
     """
-    name = Path(path).name
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    suffix = Path(Path(path).name.removesuffix(".gz")).suffix.lower()
     if suffix not in FORMATS:
         known = ", ".join(sorted(filter(None, FORMATS)))
         raise DataError(
-            source_name(path), f"the suffix {shown(suffix)} names no known format; rename the file to one of {known}."
+            source_name(path), f"the suffix {shown(suffix)} names no known format; export the table as one of {known}."
         )
     return FORMATS[suffix]
 
@@ -66,6 +69,11 @@ def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = _
         Only these columns are read, in this order; all by default.
     by : str
         Who wants them, as a message about a missing one says.
+
+    Raises
+    ------
+    DataError
+        A LIBSVM file, which has no names of columns; or as :func:`read_csv`, :func:`read_parquet`, :func:`read_frame`.
     """
     if not isinstance(source, str | Path):
         return read_frame(source, "data frame", wanted, by=by)
@@ -77,41 +85,22 @@ def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = _
     return (read_parquet if kind == "parquet" else read_csv)(source, wanted, by=by)
 
 
-def _text_lines(path: str | Path) -> Iterator[str]:
-    for number, line in bounded_lines(path):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as failure:
-            raise DataError(
-                source_name(path),
-                f"line {number} is not UTF-8 text (byte {line[failure.start]:#04x}); export the file as UTF-8.",
-            ) from failure
-
-
-def _delimiter(path: str | Path, heading: str) -> str:
-    def fields(delimiter: str) -> int:
-        return len(next(csv.reader([heading], delimiter=delimiter)))
-
-    try:
-        return max(_DELIMITERS, key=fields)
-    except csv.Error as failure:
-        raise DataError(
-            source_name(path), f"line 1 is no heading of a table ({failure}); is this a CSV file?"
-        ) from failure
-
-
 def _columns_wanted(source: str, names: Sequence[str], wanted: Sequence[str] | None, by: str) -> list[str]:
     """Return the names of the columns to read, once they are seen to be there and to be unique."""
     used = list(names if wanted is None else wanted)
-    missing = [name for name in used if name not in names]
-    if missing:
-        raise unknown_column(source, missing[0], by, names)
+    counts = Counter(names)
+    for name in used:
+        if name not in counts:
+            raise unknown_column(source, name, by, names)
+        if counts[name] > 1 and name:
+            raise DataError(source, f"two columns are called {shown(name)}; rename or remove one.")
     if "" in used:
         raise DataError(source, f"column {names.index('') + 1} has no name; give every column one in the first line.")
-    repeated = [name for name, count in Counter(names).items() if count > 1 and name in used]
-    if repeated:
-        raise DataError(source, f"two columns are called {shown(repeated[0])}; rename or remove one.")
     return used
+
+
+def _built(source: str, builders: Sequence[ColumnBuilder], rows: int, lines: Any = None) -> Table:
+    return Table(source, {builder.name: builder.build() for builder in builders}, rows, lines)
 
 
 def read_csv(path: str | Path, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
@@ -133,50 +122,90 @@ def read_csv(path: str | Path, wanted: Sequence[str] | None = None, *, by: str =
     DataError
         No such file, binary content, a damaged line, a ragged row, no rows, a missing or repeated column name.
     """
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
     source = source_name(path)
     lines = _text_lines(path)
-    blank, heading = 0, ""
-    for heading in lines:
-        if heading.strip():
-            break
-        blank += 1
-    if not heading.strip():
+    first, heading = next(((number, line) for number, line in lines if line.strip()), (0, ""))
+    if not heading:
         raise DataError(source, "the file is empty; a heading and data rows were expected.")
-    reader = csv.reader(
-        itertools.chain([heading], lines), delimiter=_delimiter(path, heading), skipinitialspace=True, strict=True
-    )
-    starts: list[int] = []
-    try:
-        names = [name.strip() for name in next(reader)]
-        used = _columns_wanted(source, names, wanted, by)
-        builders = [(names.index(name), ColumnBuilder(name, source)) for name in used]
-        rows = _rows(reader, source, len(names), blank, starts)
-        while block := list(itertools.islice(rows, _BLOCK)):
-            cells = list(zip(*block, strict=True))
-            for index, builder in builders:
-                builder.add(cells[index])
-    except csv.Error as failure:
-        line = blank + reader.line_num
-        raise DataError(source, f"line {line} cannot be split into cells ({failure}); correct it.") from failure
+    delimiter = max(_DELIMITERS, key=re.sub('"[^"]*"', "", heading).count)
+    rows = _rows(itertools.chain([(first, heading)], lines), delimiter, source)
+    _, heading, width = next(rows)
+    names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
+    builders = [ColumnBuilder(name, source) for name in _columns_wanted(source, names, wanted, by)]
+    asked = [str(names.index(builder.name)) for builder in builders]
+    parse = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    convert = arrow.ConvertOptions(include_columns=asked, column_types=dict.fromkeys(asked, pa.string()))
+
+    def convert_block(text: str) -> None:
+        data = text.encode()
+        # Numbers for names: those that nobody asked for may be repeated. Each block is whole, however long its rows.
+        read = arrow.ReadOptions(column_names=list(map(str, range(width))), use_threads=False, block_size=len(data) + 1)
+        columns = arrow.read_csv(io.BytesIO(data), read, parse, convert).combine_chunks()
+        for builder, cells in zip(builders, columns.itercolumns(), strict=True):
+            builder.add(cells.combine_chunks())
+
+    starts = array("q")
+    block: list[str] = []
+    size = 0
+    for number, row, cells in rows:
+        starts.append(number)
+        if cells != width:
+            where = place(len(starts), number)
+            raise DataError(
+                source, f"{where} has {cells} cells where the heading has {width}; correct the row or its quotes."
+            )
+        block.append(row)
+        size += len(row)
+        if size > _BLOCK:
+            convert_block("\n".join(block))
+            block, size = [], 0
     if not starts:
         raise DataError(source, "there is a heading but no data row; data rows were expected below it.")
-    columns = {builder.name: builder.build() for _, builder in builders}
-    return Table(source, columns, len(starts), np.array(starts, dtype=np.int64))
+    if block:
+        convert_block("\n".join(block))
+    return _built(source, builders, len(starts), np.array(starts, dtype=np.int64))
 
 
-def _rows(reader: Any, source: str, width: int, blank: int, starts: list[int]) -> Iterator[list[str]]:
-    """Yield the cells of each row and note in ``starts`` the line on which it begins."""
-    begin = blank + int(reader.line_num) + 1
-    for cells in reader:
-        if len(cells) == width:
-            starts.append(begin)
-            yield cells
-        elif cells:
-            where = place(len(starts) + 1, begin)
+def _text_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    for number, line in bounded_lines(path):
+        try:
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as failure:
             raise DataError(
-                source, f"{where} has {len(cells)} cells where the heading has {width}; correct the row or its quotes."
-            )
-        begin = blank + int(reader.line_num) + 1
+                source_name(path),
+                f"line {number} is not UTF-8 text (byte {line[failure.start]:#04x}); export the file as UTF-8.",
+            ) from failure
+
+
+def _rows(lines: Iterator[tuple[int, str]], delimiter: str, source: str) -> Iterator[tuple[int, str, int]]:
+    """Yield the line on which each row begins, the row without its end, and its number of cells.
+
+    A row with quotes, which may go on over several lines, comes out with all its cells quoted: Python's reader, which
+    is strict, decides what a quote means.
+    """
+    for number, line in lines:
+        row = line.rstrip("\r\n")
+        if '"' not in row and "\r" not in row:
+            if row.strip(" "):
+                yield number, row, row.count(delimiter) + 1
+            continue
+        read = [number]
+
+        def going_on(line: str = line, read: list[int] = read) -> Iterator[str]:
+            yield line
+            for read[0], following in lines:
+                yield following
+
+        try:
+            cells = next(csv.reader(going_on(), delimiter=delimiter, skipinitialspace=True, strict=True))
+        except csv.Error as failure:
+            raise DataError(
+                source, f"line {read[0]} cannot be split into cells ({failure}); correct it."
+            ) from failure
+        yield number, delimiter.join(['"' + cell.replace('"', '""') + '"' for cell in cells]), len(cells)
 
 
 def read_parquet(path: str | Path, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
@@ -193,25 +222,28 @@ def read_parquet(path: str | Path, wanted: Sequence[str] | None = None, *, by: s
 
     Raises
     ------
-    MissingDependency
-        pyarrow is not installed.
     DataError
         Not a Parquet file, no rows, a column that is missing, repeated or of a type other than number, text, boolean.
     """
-    file = existing_file(path)
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    source = source_name(path)
     try:
-        import pyarrow as pa
-        from pyarrow.parquet import ParquetFile
-    except ImportError as failure:
-        raise MissingDependency("pyarrow", "data", "reading Parquet files") from failure
-    try:
-        parquet = ParquetFile(file)
-        used = _columns_wanted(source_name(path), parquet.schema_arrow.names, wanted, by)
-        frame = parquet.read(columns=used)
+        with ParquetFile(existing_file(path)) as parquet:
+            builders = [
+                ColumnBuilder(name, source) for name in _columns_wanted(source, parquet.schema_arrow.names, wanted, by)
+            ]
+            rows = int(parquet.metadata.num_rows)
+            for batch in parquet.iter_batches(_BATCH, columns=[builder.name for builder in builders]):
+                for builder in builders:
+                    builder.add(batch.column(builder.name))
     except (pa.ArrowException, OSError) as failure:
         cause = " ".join(str(failure).split())[:120]
-        raise DataError(source_name(path), f"is not a readable Parquet file ({cause}); export it again.") from failure
-    return read_frame(frame, source_name(path), used, by=by)
+        raise DataError(source, f"is not a readable Parquet file ({cause}); export it again.") from failure
+    if not rows:
+        raise DataError(source, "there are no data rows; at least one was expected.")
+    return _built(source, builders, rows)
 
 
 def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
@@ -243,24 +275,21 @@ def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None, *, 
     except nw.exceptions.DuplicateError as failure:
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source, f"two columns have one name ({cause}); rename or remove one.") from failure
-    used = _columns_wanted(source, [str(name) for name in table.columns], wanted, by)
+    series = {str(column.name): column for column in table.iter_columns()}
+    used = _columns_wanted(source, list(series), wanted, by)
     if not len(table):
         raise DataError(source, "there are no data rows; at least one was expected.")
-    return Table(source, {name: _frame_column(table[name], name, source) for name in used}, len(table))
+    builders = [ColumnBuilder(name, source) for name in used]
+    for builder in builders:
+        builder.add(_arrow(series[builder.name]))
+    return _built(source, builders, len(table))
 
 
-def _frame_column(series: Any, name: str, source: str) -> Column:
-    """Return one column of a narwhals data frame."""
-    import narwhals as nw
+def _arrow(series: Any) -> Any:
+    """Return a narwhals series as an Arrow array; objects of several kinds as texts."""
+    import pyarrow as pa
 
-    builder = ColumnBuilder(name, source)
-    if series.dtype.is_numeric():
-        numbers = [math.nan if v is None else float(v) for v in series.to_list()] if series.null_count() else series
-        builder.add_numbers(np.asarray(numbers, dtype=np.float64))
-    elif series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object):
-        builder.add(["" if value is None else str(value) for value in series.to_list()])
-    else:
-        raise DataError(
-            source, f"column {shown(name)} is of type {series.dtype}; turn it into numbers or text, or remove it."
-        )
-    return builder.build()
+    try:
+        return series.to_arrow()
+    except pa.ArrowException:
+        return pa.array([None if value is None else str(value) for value in series.to_list()])

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.tables import (
-    NUMBER,
     Column,
     LibsvmEncoding,
-    LibsvmRows,
     RowEncoding,
     Table,
     existing_file,
@@ -298,8 +296,6 @@ def read_table(
     InvalidInput
         ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``; or ``sensitive`` is no feature index
         of a LIBSVM file.
-    MissingDependency
-        A Parquet file, and pyarrow is not installed.
     """
     if _is_libsvm(source):
         if label is not None:
@@ -350,8 +346,8 @@ def _read_libsvm(
     table = Table(
         source_name(path),
         {
-            label_name: _numeric(label_name, rows.labels),
-            group_name: _numeric(group_name, _dense_column(rows, index - 1)),
+            label_name: Column.of_numbers(label_name, rows.labels),
+            group_name: Column.of_numbers(group_name, rows.features[:, [index - 1]].toarray().ravel()),
         },
         n,
         rows.lines,
@@ -374,11 +370,3 @@ def _read_libsvm(
     features = encoding.keep(rows.features)
     names = encoding.feature_names
     return LabelledData(features, signs, group, names, label_values, group_values, source_name(path), encoding)
-
-
-def _dense_column(rows: LibsvmRows, index: int) -> Any:
-    return np.asarray(rows.features[:, [index]].toarray()).ravel()
-
-
-def _numeric(name: str, numbers: Any) -> Column:
-    return Column(name, numbers, np.full(len(numbers), NUMBER, dtype=np.int32), ())
