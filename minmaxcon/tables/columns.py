@@ -184,6 +184,8 @@ class ColumnBuilder:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if isinstance(cells, pa.ChunkedArray):
+            cells = cells.combine_chunks()
         kind = cells.type
         if pa.types.is_dictionary(kind):
             cells = cells.cast(kind.value_type)
@@ -199,18 +201,20 @@ class ColumnBuilder:
                 self.source, f"column {shown(self.name)} is of type {kind}; turn it into numbers or text, or remove it."
             )
         try:
-            numbers = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            values = pc.cast(cells, pa.float64(), safe=False)
         except pa.ArrowInvalid:
-            self._add_texts(pc.fill_null(pc.utf8_trim_whitespace(cells), ""))
-        else:
-            self._numbers.append(numbers)
-            self._codes.append(_no_texts(len(numbers)))
+            self._add_texts(pc.utf8_trim_whitespace(cells))
+            return
+        # Arrow's own conversion to NumPy imports pandas, which takes longer than most files.
+        numbers = values.to_numpy(zero_copy_only=False) if values.null_count else np.from_dlpack(values)
+        self._numbers.append(numbers)
+        self._codes.append(_no_texts(len(numbers)))
 
     def _add_texts(self, cells: Any) -> None:
         """Append cells of which one at least is no number: each different text is read once."""
-        encoded = cells.dictionary_encode()
-        read = [self._read(text) for text in encoded.dictionary.to_pylist()]
-        which = encoded.indices.to_numpy()
+        encoded = cells.dictionary_encode("encode")
+        read = [self._read(text or "") for text in encoded.dictionary.to_pylist()]
+        which = np.from_dlpack(encoded.indices)
         self._numbers.append(np.array([number for number, _ in read])[which])
         self._codes.append(np.array([code for _, code in read], dtype=np.int32)[which])
 

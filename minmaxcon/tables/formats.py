@@ -143,9 +143,9 @@ def read_csv(path: str | Path, wanted: Sequence[str] | None = None, *, by: str =
         data = text.encode()
         # Numbers for names: those that nobody asked for may be repeated. Each block is whole, however long its rows.
         read = arrow.ReadOptions(column_names=list(map(str, range(width))), use_threads=False, block_size=len(data) + 1)
-        columns = arrow.read_csv(io.BytesIO(data), read, parse, convert).combine_chunks()
-        for builder, cells in zip(builders, columns.itercolumns(), strict=True):
-            builder.add(cells.combine_chunks())
+        columns = arrow.read_csv(io.BytesIO(data), read, parse, convert).itercolumns()
+        for builder, cells in zip(builders, columns, strict=True):
+            builder.add(cells)
 
     starts = array("q")
     block: list[str] = []
