@@ -64,7 +64,7 @@ class InvalidInput(MinMaxConError, ValueError):
         self.argument, self.value, self.remedy = argument, value, remedy
         try:
             shown = " ".join(repr(value).split())
-        except ValueError:  # Python writes no integer of more than 4,300 digits
+        except (ValueError, RecursionError):  # Python writes no integer of more than 4,300 digits, nor deep lists
             shown = f"a {type(value).__name__} too long to be shown"
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
         super().__init__(f"{argument}={shown}: {remedy}")

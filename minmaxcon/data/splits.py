@@ -1,4 +1,4 @@
-"""Seeded splits of rows, and the standardisation that is learned from the training part alone."""
+r"""Seeded splits of rows, and the standardisation :math:`(x - \mu)/s` that is learned from the training part alone."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from minmaxcon.errors import InvalidInput
 __all__ = ["Standardizer", "split_indices", "stratified_split_indices"]
 
 Indices = NDArray[np.int64]
+
+_ROUNDING = 1e-12
+"""Deviation of a feature, relative to its mean, up to which it is constant."""
 
 
 def _cumulative(fractions: Sequence[float]) -> NDArray[np.float64]:
@@ -118,7 +121,7 @@ def _sizes(n: int, fractions: Sequence[float]) -> NDArray[np.int64]:
     return sizes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Standardizer:
     r"""Centre and scale each feature: :math:`x \mapsto (x - \mu) / s`.
 
@@ -127,7 +130,7 @@ class Standardizer:
     mean : array (d,)
         :math:`\mu`; zeros for sparse features, which keep their zeros.
     scale : array (d,)
-        :math:`s > 0`, the population standard deviation; 1 for a constant feature.
+        :math:`s > 0`, the population standard deviation; 1 for a feature that is constant up to rounding.
     """
 
     mean: NDArray[np.float64]
@@ -154,15 +157,16 @@ class Standardizer:
             raise InvalidInput("features", f"shape {features.shape}", "there are no rows to standardise by.")
         with np.errstate(over="ignore", invalid="ignore"):
             if hasattr(features, "tocsc"):
-                mean = np.zeros(features.shape[1])
-                scale = _sparse_deviation(features.tocsc(), n)
+                centre, deviation = _sparse_moments(features.tocsc(), n)
+                mean = np.zeros_like(centre)
             else:
-                constant = np.ptp(features, axis=0) == 0
-                mean = np.where(constant, features[0], np.mean(features, axis=0, dtype=np.float64))
-                scale = np.where(constant, 1.0, np.std(features, axis=0, dtype=np.float64, mean=mean[None, :]))
-        scale = np.where(scale == 0, 1.0, scale)
-        if not (np.isfinite(mean) & np.isfinite(scale)).all():
-            column = int(np.argmin(np.isfinite(mean) & np.isfinite(scale)))
+                mean = np.where(np.ptp(features, axis=0) == 0, features[0], np.mean(features, axis=0, dtype=np.float64))
+                centre, deviation = mean, np.std(features, axis=0, dtype=np.float64, mean=mean[None, :])
+            # A feature that is one value throughout may have rounding for its deviation.
+            scale = np.where(deviation <= _ROUNDING * np.abs(centre), 1.0, deviation)
+        finite = np.isfinite(centre) & np.isfinite(deviation)
+        if not finite.all():
+            column = int(np.argmin(finite))
             values = features[:, [column]].toarray() if hasattr(features, "toarray") else features[:, [column]]
             row = int(np.argmax(np.where(np.isnan(values[:, 0]), np.inf, np.abs(values[:, 0]))))
             where = f"row {row + 1} of the training part, column {column + 1}"
@@ -191,7 +195,7 @@ class Standardizer:
         r"""Return weight and offset that score raw features as ``weight`` scores standardised ones.
 
         :math:`\langle w, (x - \mu)/s \rangle = \langle w/s, x \rangle - \langle w/s, \mu \rangle`; the offset moves
-        every score alike, so no AUC depends on it.
+        every score alike, and so changes no ranking.
 
         Parameters
         ----------
@@ -209,12 +213,10 @@ class Standardizer:
         return raw, -(raw @ self.mean)
 
 
-def _sparse_deviation(columns: Any, n: int) -> NDArray[np.float64]:
-    """Return the population standard deviation of each column of a CSC matrix, in two passes, zeros included."""
+def _sparse_moments(columns: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and population deviation of each column of a CSC matrix, in two passes, zeros included."""
     mean = np.asarray(columns.sum(axis=0)).ravel() / n
     stored = np.diff(columns.indptr)
-    centred = columns.data - np.repeat(mean, stored)
-    squares = np.bincount(np.repeat(np.arange(stored.size), stored), weights=centred**2, minlength=stored.size)
-    deviation: NDArray[np.float64] = np.sqrt((squares + (n - stored) * mean**2) / n)
-    # A column that is one value throughout has rounding for its deviation.
-    return np.where(deviation <= 1e-12 * np.abs(mean), 0.0, deviation)
+    place = np.repeat(np.arange(stored.size), stored)
+    squares = np.bincount(place, weights=(columns.data - mean[place]) ** 2, minlength=stored.size)
+    return mean, np.sqrt((squares + (n - stored) * mean**2) / n)

@@ -1,4 +1,4 @@
-"""Samples that arrive one at a time, in any order."""
+"""Source of samples that arrive one at a time, in any order, and the preparation that remembers what it has seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that turn a mean over samples into the means of groups."""
+r"""Weights :math:`1_g(z)/\Pr(g)` that turn a mean over samples into the means of groups."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def population_weights(membership: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> label = np.array([0, 1, 1, 1])
-    >>> weights = population_weights(label[:, None] == [0, 1])
+    >>> kind = np.array([0, 1, 1, 1])
+    >>> weights = population_weights(kind[:, None] == [0, 1])
     >>> loss = np.array([4.0, 1.0, 2.0, 3.0])
     >>> (loss[:, None] * weights).mean(axis=0)
     array([4., 2.])

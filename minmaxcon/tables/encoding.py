@@ -1,18 +1,20 @@
-"""From columns to features, and the same again for new rows: what a model needs to know of the file it learned from."""
+"""Encoding of columns as features, learned from one file, applied to new rows and kept in saved models as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.checks import whole
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.tables.columns import Table
 from minmaxcon.tables.formats import read_source
-from minmaxcon.tables.libsvm import read_libsvm
+from minmaxcon.tables.libsvm import LARGEST_INDEX, read_libsvm
 from minmaxcon.tables.lines import shown
 
 __all__ = [
@@ -20,24 +22,13 @@ __all__ = [
     "LibsvmEncoding",
     "RowEncoding",
     "TableEncoding",
-    "encode_rows",
     "encoding_from_dict",
     "fit_encoding",
 ]
 
 
-class RowEncoding(Protocol):
-    """How the rows of a raw file become features."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the d features, in order."""
-
-    def encode(self, source: Any) -> Any:
-        """Return the features (n, d) of a raw file or data frame."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what :func:`encoding_from_dict` rebuilds the encoding from, as JSON knows it."""
+_STRICT = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+"""How the fields of a saved encoding are read: each of its own type, and no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +49,8 @@ class ColumnEncoding:
         A number that stands for a missing one.
     """
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
     name: str
     categories: tuple[str, ...] | None = None
     drop_first: bool = False
@@ -65,14 +58,11 @@ class ColumnEncoding:
     missing_code: float | None = None
 
     @property
-    def kept(self) -> tuple[str, ...]:
-        """The categories that have a feature."""
-        return (self.categories or ())[int(self.drop_first) :]
-
-    @property
     def feature_names(self) -> tuple[str, ...]:
         """``name``, or ``name=category`` for each category that has a feature."""
-        return (self.name,) if self.categories is None else tuple(f"{self.name}={text}" for text in self.kept)
+        if self.categories is None:
+            return (self.name,)
+        return tuple(f"{self.name}={text}" for text in self.categories[int(self.drop_first) :])
 
     def encode(self, table: Table) -> NDArray[np.float64]:
         """Return the features (n, k) of the column.
@@ -86,25 +76,22 @@ class ColumnEncoding:
         column = table.column(self.name, "the model")
         if self.categories is None:
             table.require_numbers(column, missing=self.fill is not None)
-            values = column.numbers.copy()
-            if self.fill is not None:
-                values[np.isnan(values) | (values == self.missing_code)] = self.fill
-            return values[:, None]
+            values = column.numbers[:, None]
+            if self.fill is None:
+                return values
+            return np.where(np.isnan(values) | (values == self.missing_code), self.fill, values)
         table.require_texts(column)
-        unknown = [code for code, text in enumerate(column.texts) if text not in self.categories]
-        if unknown:
-            row = int(np.argmax(np.isin(column.codes, unknown)))
+        place = {text: index for index, text in enumerate(self.categories)}
+        index = np.array([place.get(text, -1) for text in column.texts])[column.codes]
+        if (index < 0).any():
+            row = int(np.argmax(index < 0))
             known = ", ".join(shown(text) for text in self.categories[:12]) + (", ..." if self.categories[12:] else "")
             raise DataError(
                 table.source,
                 f"{table.place(row)}, column {shown(self.name)}: the category {column.cell(row)} was not in the"
                 f" training data; known are {known}.",
             )
-        features = np.zeros((table.rows, len(self.kept)))
-        place = {text: index for index, text in enumerate(self.kept)}
-        target = np.array([place.get(text, -1) for text in column.texts])[column.codes]
-        rows = np.flatnonzero(target >= 0)
-        features[rows, target[rows]] = 1.0
+        features: NDArray[np.float64] = np.eye(len(self.categories))[:, int(self.drop_first) :][index]
         return features
 
 
@@ -116,9 +103,23 @@ class TableEncoding:
     ----------
     columns : tuple of ColumnEncoding
         In the order of the features.
+    format : "table"
+        Tells the encodings apart in :func:`encoding_from_dict`.
+
+    Raises
+    ------
+    InvalidInput
+        There is no column.
     """
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
     columns: tuple[ColumnEncoding, ...]
+    format: Literal["table"] = "table"
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise InvalidInput("columns", self.columns, "a model needs at least one feature.")
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -130,18 +131,21 @@ class TableEncoding:
         return np.hstack([column.encode(table) for column in self.columns])
 
     def encode(self, source: Any) -> NDArray[np.float64]:
-        """Return the features (n, d) of a file or data frame; columns that the model does not use are not read."""
+        """Return the features (n, d) of a file or data frame, as :func:`read_source` reads it.
+
+        Columns that the model does not use are not read, and need not be there.
+
+        Raises
+        ------
+        DataError
+            A column is absent, or a cell is missing, not finite, of the wrong kind or an unknown category: row and
+            column are named.
+        """
         return self.encode_table(read_source(source, [column.name for column in self.columns], by="the model"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the encoding as JSON knows it."""
-        return {
-            "format": "table",
-            "columns": [{name: getattr(column, name) for name in _COLUMN_FIELDS} for column in self.columns],
-        }
-
-
-_COLUMN_FIELDS = ("name", "categories", "drop_first", "fill", "missing_code")
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +157,26 @@ class LibsvmEncoding:
     n_features : int
         Largest feature index that the training file had.
     removed : int or None
-        The 1-based index that is no feature (the sensitive one), if any.
+        The 1-based index that is no feature, if any.
+    format : "libsvm"
+        Tells the encodings apart in :func:`encoding_from_dict`.
+
+    Raises
+    ------
+    InvalidInput
+        A number that is no index of a feature.
     """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
     n_features: int
     removed: int | None = None
+    format: Literal["libsvm"] = "libsvm"
+
+    def __post_init__(self) -> None:
+        whole("n_features", self.n_features, most=LARGEST_INDEX)
+        if self.removed is not None:
+            whole("removed", self.removed, most=self.n_features)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -176,29 +195,35 @@ class LibsvmEncoding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the encoding as JSON knows it."""
-        return {"format": "libsvm", "n_features": self.n_features, "removed": self.removed}
+        return asdict(self)
 
 
-def encoding_from_dict(fields: dict[str, Any]) -> RowEncoding:
-    """Return the encoding that ``as_dict`` wrote.
+RowEncoding = TableEncoding | LibsvmEncoding
+"""How the rows of a raw file become features; ``encode(source)`` does it, ``as_dict()`` is for JSON."""
+
+
+def encoding_from_dict(fields: object) -> RowEncoding:
+    """Return the encoding that ``as_dict`` wrote, read back from JSON.
 
     Raises
     ------
     InvalidInput
         The fields are not those of an encoding.
     """
+    from pydantic import TypeAdapter, ValidationError
+
+    libsvm = isinstance(fields, Mapping) and fields.get("format") == "libsvm"
+    kind: type[RowEncoding] = LibsvmEncoding if libsvm else TableEncoding
     try:
-        if fields["format"] == "libsvm":
-            removed = fields["removed"]
-            return LibsvmEncoding(int(fields["n_features"]), None if removed is None else int(removed))
-        columns = [dict(column) for column in fields["columns"]]
-        for column in columns:
-            column["categories"] = None if column["categories"] is None else tuple(column["categories"])
-        return TableEncoding(tuple(ColumnEncoding(**column) for column in columns))
-    except (KeyError, TypeError, ValueError) as failure:
-        raise InvalidInput(
-            "encoding", fields, f"is no encoding of a data file ({failure}); fit the model again."
-        ) from None
+        encoding = TypeAdapter(kind).validate_json(json.dumps(fields))
+    except ValidationError as failure:
+        first = failure.errors()[0]
+        cause = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (TypeError, ValueError, RecursionError) as failure:
+        cause = str(failure)
+    else:
+        return encoding
+    raise InvalidInput("encoding", fields, f"is no encoding of a data file ({cause}); fit the model again.")
 
 
 def fit_encoding(table: Table, names: Iterable[str], *, drop_first: bool = False) -> TableEncoding:
@@ -220,7 +245,7 @@ def fit_encoding(table: Table, names: Iterable[str], *, drop_first: bool = False
     """
     columns = [table.column(name, "the features") for name in names]
     if not columns:
-        raise DataError(table.source, "no column is left as a feature; the file needs one beside label and sensitive.")
+        raise DataError(table.source, "no column is left as a feature; the file needs another one.")
     return TableEncoding(
         tuple(
             ColumnEncoding(column.name, tuple(sorted(column.texts)), drop_first)
@@ -229,25 +254,3 @@ def fit_encoding(table: Table, names: Iterable[str], *, drop_first: bool = False
             for column in columns
         )
     )
-
-
-def encode_rows(source: Any, encoding: RowEncoding) -> Any:
-    """Return the features (n, d) of new rows, encoded as the training data were.
-
-    Columns are found by name; others are ignored, so that the label and (unless it is a feature) the sensitive column
-    may be there or not.
-
-    Parameters
-    ----------
-    source : path or data frame
-        A path or data frame, as for :func:`read_frame` and :func:`read_csv`.
-    encoding : RowEncoding
-        That of the training data.
-
-    Raises
-    ------
-    DataError
-        A column is absent, or a cell is missing, not finite, of the wrong kind or an unknown category: row and column
-        are named.
-    """
-    return encoding.encode(source)

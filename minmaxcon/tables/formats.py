@@ -1,4 +1,4 @@
-"""Readers that turn a CSV file, a Parquet file or a data frame into a table of columns.
+"""Reader that turns a CSV file, a Parquet file or a data frame into a table of columns.
 
 Cells are split and converted by Arrow. What it is given of a CSV file has been seen before, line by line and within a
 fixed memory, so that the first line that is too long, no text, badly quoted or of another width is refused by number.
@@ -22,7 +22,7 @@ from minmaxcon.errors import DataError
 from minmaxcon.tables.columns import ColumnBuilder, Table, unknown_column
 from minmaxcon.tables.lines import bounded_lines, existing_file, place, shown, source_name
 
-__all__ = ["FORMATS", "file_format", "read_csv", "read_frame", "read_parquet", "read_source"]
+__all__ = ["FORMATS", "file_format", "read_source"]
 
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -37,7 +37,6 @@ _BLOCK = 2**22
 _BATCH = 2**16
 """Rows of a Parquet file that are converted at a time."""
 
-_BY = "the columns to read"
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -58,8 +57,11 @@ def file_format(path: str | Path) -> str:
     return FORMATS[suffix]
 
 
-def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
+def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = "the columns to read") -> Table:
     """Return the table of a CSV or Parquet file, or of a data frame.
+
+    A CSV file has a heading, is separated by commas, semicolons or tabs, and may be packed by gzip; blank lines are
+    passed over, and a row begins on the line that messages name. The index of a data frame is ignored.
 
     Parameters
     ----------
@@ -73,60 +75,42 @@ def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = _
     Raises
     ------
     DataError
-        A LIBSVM file, which has no names of columns; or as :func:`read_csv`, :func:`read_parquet`, :func:`read_frame`.
+        No such file, no table, no rows; a column that is missing, has no name or the name of another, or is of a type
+        other than number, text, boolean; in a CSV file binary content, a damaged line or a ragged row.
     """
     if not isinstance(source, str | Path):
-        return read_frame(source, "data frame", wanted, by=by)
-    kind = file_format(existing_file(source))
+        return _read_frame(source, wanted, by)
+    kind, name = file_format(existing_file(source)), source_name(source)
     if kind == "libsvm":
-        raise DataError(
-            source_name(source), "a LIBSVM file has no named columns; if this is a table, rename it to .csv."
-        )
-    return (read_parquet if kind == "parquet" else read_csv)(source, wanted, by=by)
+        raise DataError(name, "a LIBSVM file has no named columns; if this is a table, rename it to .csv.")
+    return (_read_parquet if kind == "parquet" else _read_csv)(source, name, wanted, by)
 
 
-def _columns_wanted(source: str, names: Sequence[str], wanted: Sequence[str] | None, by: str) -> list[str]:
-    """Return the names of the columns to read, once they are seen to be there and to be unique."""
-    used = list(names if wanted is None else wanted)
+def _builders(source: str, names: Sequence[str], wanted: Sequence[str] | None, by: str) -> list[ColumnBuilder]:
+    """Return an empty column for each that is to be read, once they are seen to be there and to be unique."""
     counts = Counter(names)
+    used = names if wanted is None else wanted
     for name in used:
         if name not in counts:
             raise unknown_column(source, name, by, names)
-        if counts[name] > 1 and name:
+        if not name:
+            raise DataError(source, f"column {names.index('') + 1} has no name; give every column one in its heading.")
+        if counts[name] > 1:
             raise DataError(source, f"two columns are called {shown(name)}; rename or remove one.")
-    if "" in used:
-        raise DataError(source, f"column {names.index('') + 1} has no name; give every column one in the first line.")
-    return used
+    return [ColumnBuilder(name, source) for name in used]
 
 
 def _built(source: str, builders: Sequence[ColumnBuilder], rows: int, lines: Any = None) -> Table:
+    if not rows:
+        raise DataError(source, "there is a heading but no data row; at least one was expected.")
     return Table(source, {builder.name: builder.build() for builder in builders}, rows, lines)
 
 
-def read_csv(path: str | Path, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
-    """Return the table of a CSV file with a heading, separated by commas, semicolons or tabs, plain or gzip.
-
-    Blank lines are passed over. A row begins on the line that messages name.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    wanted : sequence of str, optional
-        Only these columns, in this order.
-    by : str
-        Who wants them, as a message about a missing one says.
-
-    Raises
-    ------
-    DataError
-        No such file, binary content, a damaged line, a ragged row, no rows, a missing or repeated column name.
-    """
+def _read_csv(path: str | Path, source: str, wanted: Sequence[str] | None, by: str) -> Table:
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    source = source_name(path)
-    lines = _text_lines(path)
+    lines = _text_lines(path, source)
     first, heading = next(((number, line) for number, line in lines if line.strip()), (0, ""))
     if not heading:
         raise DataError(source, "the file is empty; a heading and data rows were expected.")
@@ -134,7 +118,7 @@ def read_csv(path: str | Path, wanted: Sequence[str] | None = None, *, by: str =
     rows = _rows(itertools.chain([(first, heading)], lines), delimiter, source)
     _, heading, width = next(rows)
     names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
-    builders = [ColumnBuilder(name, source) for name in _columns_wanted(source, names, wanted, by)]
+    builders = _builders(source, names, wanted, by)
     asked = [str(names.index(builder.name)) for builder in builders]
     parse = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = arrow.ConvertOptions(include_columns=asked, column_types=dict.fromkeys(asked, pa.string()))
@@ -162,21 +146,18 @@ def read_csv(path: str | Path, wanted: Sequence[str] | None = None, *, by: str =
         if size > _BLOCK:
             convert_block("\n".join(block))
             block, size = [], 0
-    if not starts:
-        raise DataError(source, "there is a heading but no data row; data rows were expected below it.")
     if block:
         convert_block("\n".join(block))
     return _built(source, builders, len(starts), np.array(starts, dtype=np.int64))
 
 
-def _text_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def _text_lines(path: str | Path, source: str) -> Iterator[tuple[int, str]]:
     for number, line in bounded_lines(path):
         try:
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as failure:
             raise DataError(
-                source_name(path),
-                f"line {number} is not UTF-8 text (byte {line[failure.start]:#04x}); export the file as UTF-8.",
+                source, f"line {number} is not UTF-8 text (byte {line[failure.start]:#04x}); export the file as UTF-8."
             ) from failure
 
 
@@ -202,71 +183,30 @@ def _rows(lines: Iterator[tuple[int, str]], delimiter: str, source: str) -> Iter
         try:
             cells = next(csv.reader(going_on(), delimiter=delimiter, skipinitialspace=True, strict=True))
         except csv.Error as failure:
-            raise DataError(
-                source, f"line {read[0]} cannot be split into cells ({failure}); correct it."
-            ) from failure
+            raise DataError(source, f"line {read[0]} cannot be split into cells ({failure}); correct it.") from failure
         yield number, delimiter.join(['"' + cell.replace('"', '""') + '"' for cell in cells]), len(cells)
 
 
-def read_parquet(path: str | Path, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
-    """Return the table of a Parquet file.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    wanted : sequence of str, optional
-        Only these columns, in this order.
-    by : str
-        Who wants them, as a message about a missing one says.
-
-    Raises
-    ------
-    DataError
-        Not a Parquet file, no rows, a column that is missing, repeated or of a type other than number, text, boolean.
-    """
+def _read_parquet(path: str | Path, source: str, wanted: Sequence[str] | None, by: str) -> Table:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-    source = source_name(path)
     try:
-        with ParquetFile(existing_file(path)) as parquet:
-            builders = [
-                ColumnBuilder(name, source) for name in _columns_wanted(source, parquet.schema_arrow.names, wanted, by)
-            ]
-            rows = int(parquet.metadata.num_rows)
+        with ParquetFile(path) as parquet:
+            builders = _builders(source, parquet.schema_arrow.names, wanted, by)
             for batch in parquet.iter_batches(_BATCH, columns=[builder.name for builder in builders]):
                 for builder in builders:
                     builder.add(batch.column(builder.name))
+            return _built(source, builders, parquet.metadata.num_rows)
     except (pa.ArrowException, OSError) as failure:
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source, f"is not a readable Parquet file ({cause}); export it again.") from failure
-    if not rows:
-        raise DataError(source, "there are no data rows; at least one was expected.")
-    return _built(source, builders, rows)
 
 
-def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None, *, by: str = _BY) -> Table:
-    """Return the table of an eager data frame (pandas, polars, Arrow, through narwhals).
-
-    Parameters
-    ----------
-    frame : data frame
-        With one column per feature; its index, where it has one, is ignored.
-    source : str
-        What messages name.
-    wanted : sequence of str, optional
-        Only these columns, in this order.
-    by : str
-        Who wants them, as a message about a missing one says.
-
-    Raises
-    ------
-    DataError
-        Not a data frame, no rows, a column that is missing, repeated or of a type other than number, text, boolean.
-    """
+def _read_frame(frame: Any, wanted: Sequence[str] | None, by: str) -> Table:
     import narwhals as nw
 
+    source = "data frame"
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError as failure:
@@ -276,12 +216,10 @@ def read_frame(frame: Any, source: str, wanted: Sequence[str] | None = None, *, 
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source, f"two columns have one name ({cause}); rename or remove one.") from failure
     series = {str(column.name): column for column in table.iter_columns()}
-    used = _columns_wanted(source, list(series), wanted, by)
-    if not len(table):
-        raise DataError(source, "there are no data rows; at least one was expected.")
-    builders = [ColumnBuilder(name, source) for name in used]
-    for builder in builders:
-        builder.add(_arrow(series[builder.name]))
+    builders = _builders(source, list(series), wanted, by)
+    if len(table):
+        for builder in builders:
+            builder.add(_arrow(series[builder.name]))
     return _built(source, builders, len(table))
 
 

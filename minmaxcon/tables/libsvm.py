@@ -1,4 +1,4 @@
-"""A bounded reader of LIBSVM files: ``label index:value index:value ...``, one row a line, indices from 1.
+"""Reader of LIBSVM files: ``label index:value index:value ...``, one row a line, indices from 1.
 
 Memory and time stay proportional to what the file rightly holds: lines, indices and numbers are checked as they are
 read, so that a hostile file is refused at its first bad line.
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon.checks import whole
+from minmaxcon.errors import DataError
 from minmaxcon.tables.columns import MAX_NUMBER
 from minmaxcon.tables.lines import MAX_LINE, bounded_lines, place, shown, source_name
 
@@ -24,10 +25,13 @@ __all__ = ["MAX_FEATURES", "LibsvmRows", "read_libsvm"]
 MAX_FEATURES = 2**24
 """Largest feature index that is accepted where the number of features is not given."""
 
+LARGEST_INDEX = 2**31 - 1
+"""Largest number of features: sparse matrices count their columns in 32 bits."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LibsvmRows:
-    """What a LIBSVM file holds.
+    """Rows of a LIBSVM file.
 
     Attributes
     ----------
@@ -145,7 +149,7 @@ def read_libsvm(
         No such file or no rows; or a line that is too long, is binary, has a label or value that is no finite number,
         an index that is 0, too large or not above the one before. Row and line are named.
     InvalidInput
-        ``n_features`` is not positive.
+        ``n_features`` is no whole number of at least 1.
 
     References
     ----------
@@ -153,9 +157,7 @@ def read_libsvm(
     """
     from scipy.sparse import csr_array
 
-    if n_features is not None and n_features < 1:
-        raise InvalidInput("n_features", n_features, "must be at least 1.")
-    limit = max_features if n_features is None else n_features
+    limit = max_features if n_features is None else whole("n_features", n_features, most=LARGEST_INDEX)
     labels, values, indices = array("d"), array("d"), array("i")
     ends, lines = array("q", [0]), array("q")
     for number, raw in bounded_lines(path, max_bytes=max_line):
@@ -176,7 +178,7 @@ def read_libsvm(
             source_name(path), "the file has no rows; lines of the form 'label index:value ...' were expected."
         )
     columns = np.array(indices, dtype=np.int32) - 1
-    width = n_features if n_features is not None else int(columns.max(initial=-1)) + 1
+    width = int(columns.max(initial=-1)) + 1 if n_features is None else limit
     if not width:
         raise DataError(
             source_name(path), "no row has a feature; lines of the form 'label index:value ...' were expected."

@@ -102,6 +102,19 @@ def test_sparse_features_are_scaled_but_not_centred(seed: int, n: int, d: int) -
     np.testing.assert_allclose(scaled.toarray(), dense / scaler.scale, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+def test_a_feature_that_is_constant_up_to_rounding_is_not_blown_up(kind: Any) -> None:
+    """Shares that add up to 1: their sums differ in the last bit, and no weight may grow to 1e15 by that."""
+    shares = np.random.default_rng(0).dirichlet(np.ones(7), 500)
+    raw = np.column_stack([shares.sum(axis=1), 1e5 * shares.sum(axis=1), shares[:, 0]])
+    assert raw[:, 0].std() > 0, "the case must differ by rounding"
+    scaler = Standardizer.fit(kind(raw))
+    np.testing.assert_array_equal(scaler.scale[:2], 1.0)
+    assert scaler.scale[2] == pytest.approx(shares[:, 0].std())
+    if kind is np.asarray:
+        assert np.abs(scaler.transform(raw)[:, :2]).max() < 1e-9
+
+
 @pytest.mark.parametrize("runs", [(), (3,)])
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_folding_scores_raw_rows_alike(runs: tuple[int, ...], kind: Any) -> None:

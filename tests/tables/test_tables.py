@@ -1,51 +1,66 @@
-"""User files: what is read from them, the same in every format."""
+"""User files: what is read from them, the same in every format, and encoded alike for new rows."""
 
 from __future__ import annotations
 
-import copy
+import csv
 import gzip
+import io
 import json
-import pickle
+import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from minmaxcon.errors import DataError
-from minmaxcon.tables import encode_rows
-from minmaxcon.tables.encoding import ColumnEncoding, LibsvmEncoding, TableEncoding, encoding_from_dict
-from minmaxcon_problems.fair_auc.labelled import read_table
+import minmaxcon.tables.formats
+from minmaxcon.tables import (
+    ColumnEncoding,
+    LibsvmEncoding,
+    Table,
+    TableEncoding,
+    encoding_from_dict,
+    fit_encoding,
+    read_source,
+)
 
-GOOD = """\
-income,sex,age,job,score
-no,male,31,clerk,1.5
-yes,male,45,farmer,-2
-no,female,28,clerk,0
-yes,female,60,driver,1e3
-no,male,39,driver,.25
-"""
+from .files import GOOD, written
+
+FEATURES = ["age", "job", "score"]
+EXPECTED = [[31, 1, 0, 0, 1.5], [45, 0, 0, 1, -2], [28, 1, 0, 0, 0], [60, 0, 1, 0, 1000], [39, 0, 1, 0, 0.25]]
 
 
-def written(folder: Path, content: str | bytes, name: str = "data.csv") -> Path:
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
+def cells(table: Table) -> dict[str, list[float | str | None]]:
+    """Return each column as numbers, texts and None for what is missing."""
+    return {
+        name: [
+            None if gone else column.texts[code] if code >= 0 else number
+            for number, code, gone in zip(column.numbers.tolist(), column.codes, column.missing, strict=True)
+        ]
+        for name, column in table.columns.items()
+    }
 
 
 def test_a_table_is_read(tmp_path: Path) -> None:
-    data = read_table(written(tmp_path, GOOD), label="income", sensitive="sex")
-    assert data.feature_names == ("age", "job=clerk", "job=driver", "job=farmer", "score")
-    expected = [[31, 1, 0, 0, 1.5], [45, 0, 0, 1, -2], [28, 1, 0, 0, 0], [60, 0, 1, 0, 1000], [39, 0, 1, 0, 0.25]]
-    np.testing.assert_array_equal(data.features, expected)
-    assert data.features.dtype == np.float64
-    np.testing.assert_array_equal(data.label, [-1, 1, -1, 1, -1])
-    np.testing.assert_array_equal(data.group, [-1, -1, 1, 1, -1])
-    assert data.label.dtype == data.group.dtype == np.int8
-    assert data.label_values == ("no", "yes")
-    assert data.group_values == ("male", "female")
-    assert data.name.endswith("data.csv")
-    assert len(data) == 5
+    table = read_source(written(tmp_path, GOOD))
+    assert table.source.endswith("data.csv")
+    assert table.rows == 5
+    assert cells(table) == {
+        "income": ["no", "yes", "no", "yes", "no"],
+        "sex": ["male", "male", "female", "female", "male"],
+        "age": [31.0, 45.0, 28.0, 60.0, 39.0],
+        "job": ["clerk", "farmer", "clerk", "driver", "driver"],
+        "score": [1.5, -2.0, 0.0, 1000.0, 0.25],
+    }
+    assert table.columns["age"].numbers.dtype == np.float64
+    encoding = fit_encoding(table, FEATURES)
+    assert encoding.feature_names == ("age", "job=clerk", "job=driver", "job=farmer", "score")
+    np.testing.assert_array_equal(encoding.encode_table(table), EXPECTED)
+    assert table == table != read_source(written(tmp_path, GOOD)), "tables compare by identity"
 
 
 @pytest.mark.parametrize(
@@ -58,127 +73,144 @@ def test_a_table_is_read(tmp_path: Path) -> None:
         pytest.param("\n  \n" + GOOD.replace("\n", "\n\n"), id="blank lines"),
         pytest.param(GOOD.replace(",", ", "), id="spaces"),
         pytest.param(GOOD.replace("clerk", '"clerk"').replace("31", '"31"'), id="quotes"),
+        pytest.param(GOOD.replace("clerk", ' "clerk"').replace("31", ' "31"'), id="quotes after spaces"),
+        pytest.param('"income";"sex,";"age";"job";"score"' + GOOD[24:].replace(",", ";"), id="quoted heading"),
         pytest.param(GOOD.rstrip("\n"), id="no last line end"),
     ],
 )
 def test_dialects_mean_the_same(tmp_path: Path, variant: str) -> None:
-    plain = read_table(written(tmp_path, GOOD), label="income", sensitive="sex")
-    other = read_table(written(tmp_path, variant, "other.csv"), label="income", sensitive="sex")
-    np.testing.assert_array_equal(other.features, plain.features)
-    np.testing.assert_array_equal(other.label, plain.label)
-    assert other.feature_names == plain.feature_names
-    packed = read_table(written(tmp_path, gzip.compress(variant.encode()), "p.csv.gz"), label="income", sensitive="sex")
-    np.testing.assert_array_equal(packed.features, plain.features)
+    path = written(tmp_path, variant)
+    for file in (path, written(tmp_path, gzip.compress(variant.encode()), "packed.csv.gz")):
+        table = read_source(file)
+        encoding = fit_encoding(table, FEATURES)
+        np.testing.assert_array_equal(encoding.encode_table(table), EXPECTED)
 
 
-def test_formats_mean_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_formats_mean_the_same(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip(kind)
     pd = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    path = written(tmp_path, GOOD + "yes,female,1,clerk,7\n")
-    frame = pd.read_csv(path)
-    frame["flag"] = [True, False, True, False, True, True]
+    frame = pd.read_csv(written(tmp_path, GOOD))
+    frame["flag"] = [True, False, True, False, True]
     frame["job"] = frame["job"].astype("category")
-    frame.to_parquet(tmp_path / "data.parquet")
-    frame.to_csv(path, index=False)
-    # Another index must change nothing.
-    tables = [path, tmp_path / "data.parquet", frame.set_index(frame["age"] + 100)]
-    first, *others = [read_table(table, label="income", sensitive="sex") for table in tables]
-    assert "flag=True" in first.feature_names
-    for other in others:
-        np.testing.assert_array_equal(other.features, first.features)
-        np.testing.assert_array_equal(other.label, first.label)
-        np.testing.assert_array_equal(other.group, first.group)
-        assert other.encoding == first.encoding
+    frame["count"] = pd.array([1, None, 2**40, 3, 4], dtype="Int64")
+    frame["gap"] = [0.5, None, 1.0, math.inf, -2.0]
+    frame["kind"] = ["a", None, "b", "a", "NA"]
+    frame["object"] = pd.Series([1, "x", None, 2.5, True], dtype=object)
+    frame["whole"] = pd.Series([1, 2, 1, 2, 2], dtype="category")
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    texts = frame.assign(object=frame["object"].map(str, na_action="ignore"))
+    texts.to_parquet(tmp_path / "data.parquet")
+    other: Any = frame.set_index(frame["age"] + 100)  # an index changes nothing
+    if kind == "polars":
+        other = pytest.importorskip("polars").from_pandas(texts)
+    elif kind == "pyarrow":
+        other = pytest.importorskip("pyarrow").Table.from_pandas(texts, preserve_index=False)
+    expected = cells(read_source(tmp_path / "data.csv"))
+    assert expected["flag"] == ["True", "False", "True", "False", "True"]
+    assert expected["object"] == [1.0, "x", None, 2.5, "True"]
+    assert cells(read_source(tmp_path / "data.parquet")) == expected
+    assert cells(read_source(other)) == expected
+    wanted = ["score", "flag"]
+    for source in (tmp_path / "data.csv", tmp_path / "data.parquet", other):
+        assert list(read_source(source, wanted).columns) == wanted
 
 
-def test_sensitive_column_as_a_feature(tmp_path: Path) -> None:
-    path = written(tmp_path, GOOD)
-    data = read_table(path, label="income", sensitive="sex", keep_sensitive=True)
-    assert data.feature_names[:2] == ("sex=female", "sex=male")
-    rows = written(tmp_path, "age,job,score\n1,clerk,2\n", "new.csv")
-    with pytest.raises(DataError, match="no column 'sex'"):
-        encode_rows(rows, data.encoding)
-
-
-@pytest.mark.parametrize(
-    "values, positive, expected",
-    [
-        (("0", "1"), None, ("0", "1")),
-        (("1", "2"), None, ("1", "2")),
-        (("-1", "1"), "-1", ("1", "-1")),
-        (("0.5", "-3"), None, ("-3", "0.5")),
-        (("no", "yes"), None, ("no", "yes")),
-        (("True", "False"), None, ("False", "True")),
-        (("positive", "unknown"), None, ("unknown", "positive")),
-        (("bad", "good"), None, ("bad", "good")),
-        (("bad", "good"), "bad", ("good", "bad")),
-        (("1", "0"), 1, ("0", "1")),
-        (("1", "0"), "1.0", ("0", "1")),
-    ],
+AWKWARD = (
+    """|  |NA|nan|Null|1| 2.5 |-0|1e309|-inf|1_0|+5|.5|5.|0x1|1,5|a;b|x| x|é|٣|#|'|\ufeff|1e-400|say "no"|"|tab\there"""
 )
-def test_any_two_labels_are_mapped(tmp_path: Path, values: Any, positive: Any, expected: Any) -> None:
-    rows = [(value, group) for value in values for group in ("a", "b", "a")]
-    path = written(tmp_path, "y,g,x\n" + "".join(f"{value},{group},1\n" for value, group in rows))
-    data = read_table(path, label="y", sensitive="g", positive=positive)
-    assert tuple(map(str, data.label_values)) == expected
-    np.testing.assert_array_equal(data.label, [1 if value == expected[1] else -1 for value, _ in rows])
-    assert data.group_values == ("a", "b"), "the smaller group is protected by default"
+awkward = st.sampled_from([*AWKWARD.split("|"), "two\nlines", "two\r\nlines"])
 
 
-def test_one_protected_value_against_all_others(tmp_path: Path) -> None:
-    path = written(tmp_path, "y,g,x\n" + "".join(f"{y},{g},1\n" for y in (0, 1) for g in "abc"))
-    data = read_table(path, label="y", sensitive="g", protected="b")
-    np.testing.assert_array_equal(data.group, [-1, 1, -1, -1, 1, -1])
-    assert data.group_values == ("not b", "b")
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.lists(st.lists(awkward, min_size=width, max_size=width), min_size=1, max_size=9)
+    ),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_cells_are_what_the_standard_library_writes(
+    tmp_path_factory: Any, rows: list[list[str]], quoting: Any, delimiter: str, end: str
+) -> None:
+    """Blocks are cut at every row, too."""
+    text = io.StringIO()
+    heading = [
+        f"column {k}" for k in range(len(rows[0]) + 1)
+    ]  # two columns at least: a lone empty cell is a blank line
+    csv.writer(text, quoting=quoting, delimiter=delimiter, lineterminator=end).writerows(
+        [heading, *([*row, "z"] for row in rows)]
+    )
+
+    def meaning(cell: str) -> float | str | None:
+        cell = cell.strip()
+        if cell.lower() in ("", "na", "nan", "null"):
+            return None
+        try:
+            return cell if cell == "1_0" else float(cell)
+        except ValueError:
+            return cell
+
+    path = written(tmp_path_factory.mktemp("cells"), text.getvalue())
+    expected = {name: [meaning(row[k]) for row in rows] for k, name in enumerate(heading[:-1])}
+    whole = minmaxcon.tables.formats._BLOCK
+    for block in (whole, 0):
+        minmaxcon.tables.formats._BLOCK = block
+        try:
+            table = read_source(path, heading[:-1])
+        finally:
+            minmaxcon.tables.formats._BLOCK = whole
+        assert cells(table) == expected
 
 
-def test_rows_can_be_selected_and_data_travel(tmp_path: Path) -> None:
-    data = read_table(written(tmp_path, GOOD), label="income", sensitive="sex")
-    part = data.select([4, 0])
-    np.testing.assert_array_equal(part.features, data.features[[4, 0]])
-    np.testing.assert_array_equal(part.group, [-1, -1])
-    assert part.encoding == data.encoding
-    assert len(data.select(data.label == 1)) == 2
-    part.features[:] = 0.0
-    assert data.features[4, 0] == 39, "a selection is a copy"
-    for other in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
-        np.testing.assert_array_equal(other.features, data.features)
-        assert other.encoding == data.encoding
+def test_reading_loads_neither_pandas_nor_scikit_learn(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"x": [1.0, 2.0], "y": ["a", "b"]}), tmp_path / "data.parquet")
+    paths = [str(written(tmp_path, GOOD)), str(tmp_path / "data.parquet")]
+    code = (
+        "import sys; from minmaxcon.tables import read_source, fit_encoding; assert 'pyarrow' not in sys.modules\n"
+        f"for path in {paths}: table = read_source(path); fit_encoding(table, table.columns).encode_table(table)\n"
+        "assert not {'pandas', 'sklearn', 'torch', 'narwhals'} & set(sys.modules), sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_wide_and_long_rows_are_read(tmp_path: Path) -> None:
+    """A heading of more than 128 KiB, and cells of some."""
+    names = [f"a_column_with_a_rather_long_name_{k}" for k in range(5000)]
+    rows = [[str(k * j) for k in range(5000)] for j in range(3)]
+    path = written(tmp_path, "\n".join(",".join(row) for row in [names, *rows]))
+    table = read_source(path)
+    assert list(table.columns) == names
+    assert table.columns[names[7]].numbers.tolist() == [0.0, 7.0, 14.0]
+    long = read_source(written(tmp_path, f"a,b\n1,{'x' * 500_000}\n2,y\n"))
+    assert [len(text) for text in long.columns["b"].texts] == [500_000, 1]
 
 
 def test_new_rows_are_encoded_as_the_training_rows(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD)
-    data = read_table(path, label="income", sensitive="sex")
-    stored = json.loads(json.dumps(data.encoding.as_dict()))
-    encoding = encoding_from_dict(stored)
-    assert encoding == data.encoding
-    np.testing.assert_array_equal(encode_rows(path, encoding), data.features)
-    # Other order, no label, no sensitive column, one more column that nobody asked for, one category only.
+    fitted = fit_encoding(read_source(path), FEATURES)
+    encoding = encoding_from_dict(json.loads(json.dumps(fitted.as_dict())))
+    assert encoding == fitted
+    np.testing.assert_array_equal(encoding.encode(path), EXPECTED)
+    # Another order, no other columns but one that nobody asked for, one category only.
     rows = written(tmp_path, "note,score,job,age\nx y,2,farmer,30\n'?',3,farmer,31\n", "new.csv")
-    np.testing.assert_array_equal(encode_rows(rows, encoding), [[30, 0, 0, 1, 2], [31, 0, 0, 1, 3]])
+    np.testing.assert_array_equal(encoding.encode(rows), [[30, 0, 0, 1, 2], [31, 0, 0, 1, 3]])
 
 
 def test_fill_and_missing_code_apply_to_new_rows(tmp_path: Path) -> None:
     encoding = TableEncoding((ColumnEncoding("a", fill=5.0, missing_code=666.0), ColumnEncoding("b", ("x", "y"), True)))
     rows = written(tmp_path, "a,b\n1,x\n666,y\n,x\nNA,y\n")
-    np.testing.assert_array_equal(encode_rows(rows, encoding), [[1, 0], [5, 1], [5, 0], [5, 1]])
+    np.testing.assert_array_equal(encoding.encode(rows), [[1, 0], [5, 1], [5, 0], [5, 1]])
     assert encoding.feature_names == ("a", "b=y")
+    assert encoding_from_dict(json.loads(json.dumps(encoding.as_dict()))) == encoding
 
 
-LIBSVM = "+1 1:1 3:2.5\n-1 2:1\n+1 2:1 3:1\n-1 1:1\n"
-
-
-def test_libsvm_files_stay_sparse(tmp_path: Path) -> None:
-    path = written(tmp_path, LIBSVM, "rows.libsvm")
-    data = read_table(path, sensitive=1)
-    np.testing.assert_array_equal(data.features.toarray(), [[0, 2.5], [1, 0], [1, 1], [0, 0]])
-    assert data.feature_names == ("2", "3")
-    np.testing.assert_array_equal(data.label, [1, -1, 1, -1])
-    np.testing.assert_array_equal(data.group, [1, -1, -1, 1])
-    np.testing.assert_array_equal(data.select([2]).features.toarray(), [[1, 1]])
-    encoding = encoding_from_dict(json.loads(json.dumps(data.encoding.as_dict())))
+def test_libsvm_rows_stay_sparse(tmp_path: Path) -> None:
+    path = written(tmp_path, "+1 1:1 3:2.5\n2:5\n-1 3:1\n", "rows.libsvm")
+    encoding = encoding_from_dict(json.loads(json.dumps(LibsvmEncoding(3, removed=1).as_dict())))
     assert encoding == LibsvmEncoding(3, removed=1)
-    np.testing.assert_array_equal(encode_rows(path, encoding).toarray(), data.features.toarray())
-    unlabelled = written(tmp_path, "2:5\n3:1\n", "new.libsvm")
-    np.testing.assert_array_equal(encode_rows(unlabelled, encoding).toarray(), [[5, 0], [0, 1]])
-    assert read_table(path, sensitive="1", keep_sensitive=True, n_features=5).features.shape == (4, 5)
+    assert encoding.feature_names == ("2", "3")
+    features = encoding.encode(path)
+    assert features.format == "csr"
+    np.testing.assert_array_equal(features.toarray(), [[0, 2.5], [5, 0], [0, 1]])

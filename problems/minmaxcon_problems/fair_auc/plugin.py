@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.tables import encode_rows, encoding_from_dict, existing_file
+from minmaxcon.tables import encoding_from_dict, existing_file
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.problem import build_target_problem
 
@@ -204,7 +204,7 @@ class FairAUC(mm.ProblemPlugin):
         """See :meth:`minmaxcon.ProblemPlugin.predict`: higher scores mean the positive label."""
         if description.get("encoding") is None:
             raise mm.Unsupported("the model was trained on data at hand, whose columns have no names to be found by.")
-        features = encode_rows(data, encoding_from_dict(dict(description["encoding"])))
+        features = encoding_from_dict(description["encoding"]).encode(data)
         return score_rows(str(description.get("model")), arrays, features)
 
     def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
