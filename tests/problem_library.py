@@ -23,10 +23,6 @@ class HalfSquare(mm.StochasticMinMaxConstraint):
     def __init__(self, bound: Any = 0.0, scale: float = 1.0, name: str = "half square") -> None:
         self.bound, self.scale, self.name = bound, scale, name
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        found = self.evaluate(x, batch)
-        return found.F, None
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         points = batch["points"]
         mean, square = points.mean(0), (points * points).sum(-1).mean()
@@ -90,10 +86,6 @@ class WorstGroup(mm.StochasticMinMaxConstraint):
         self.bound, self.name, self.temperature = bound, name, temperature
         self.dual = mm.SimplexBlock(groups, temperature)
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        found = self.evaluate(x, batch)
-        return found.F, found.G
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         points, shares = batch["points"], batch["shares"] * (1.0 / batch["points"].shape[0])
         mass, first = shares.sum(0), shares.T @ points  # (g,), (g, d)
@@ -120,9 +112,6 @@ class CVaR(mm.StochasticMinMaxConstraint):
 
     def __init__(self, beta: float, bound: Any = 0.0, name: str = "CVaR") -> None:
         self.beta, self.bound, self.name = beta, bound, name
-
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        return self.evaluate(x, batch).F, None
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         costs = batch["costs"]
@@ -151,10 +140,6 @@ class MeanGap(mm.StochasticMinMaxConstraint):
     def __init__(self, bound: Any = 0.0, name: str = "mean gap") -> None:
         self.bound, self.name = bound, name
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        found = self.evaluate(x, batch)
-        return found.F, found.G
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         slope = (batch["contrast"][:, None] * batch["points"]).mean(0)
         return mm.Evaluation(0.0 * x.sum(-1), (x @ slope)[..., None], lambda _, a: a * slope)
@@ -169,9 +154,6 @@ class RobustRegression(mm.StochasticMinMaxConstraint):
 
     def __init__(self, modulus: float, bound: Any = 0.0, name: str = "robust regression") -> None:
         self.weak_convexity, self.bound, self.name = modulus, bound, name
-
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        return self.evaluate(x, batch).F, None
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         points, count = batch["points"], batch["points"].shape[0]

@@ -51,9 +51,6 @@ class Tangent(mm.StochasticMinMaxConstraint):
     def __init__(self, value: Array, slope: Array, origin: Array) -> None:
         self.value, self.slope, self.origin = value, slope, origin
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         value, slope, origin = (namespace(x).asarray(part, x) for part in (self.value, self.slope, self.origin))
         return mm.Evaluation(value + (slope * (x - origin)).sum(-1), x[..., :0], lambda y, _: y[..., None] * slope)

@@ -33,9 +33,6 @@ class MeanLoss(mm.StochasticMinMaxConstraint):
     name = "mean loss"
     convex = True
 
-    def terms(self, x, batch):
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x, batch):
         value, slope = loss(x[..., :3], batch["demand"])
         gradient = namespace(x).concat([slope.mean(-2), 0.0 * x[..., 3:]])
@@ -53,9 +50,6 @@ class RobustLoss(mm.StochasticMinMaxConstraint):
 
     def __init__(self, rho, bound):
         self.rho, self.bound = rho, bound
-
-    def terms(self, x, batch):
-        return self.evaluate(x, batch).F, None
 
     def evaluate(self, x, batch):
         value, slope = loss(x[..., :3], batch["demand"])

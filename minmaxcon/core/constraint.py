@@ -40,14 +40,14 @@ class Evaluation:
     pullback: Callable[[Array, Array], Array]
 
 
-class StochasticMinMaxConstraint(ABC):
+class StochasticMinMaxConstraint:
     r"""A maximum over inner variables of an expectation, and its bound.
 
     .. math:: f(x) = \max_{\alpha\in A} E F(x;z) + \langle\alpha, E\,G(x;z)\rangle - g(\alpha) \le b
 
-    A plug-in implements :meth:`terms`. With torch arrays the gradient then comes from autograd; with NumPy arrays, or
-    for speed, it also overrides :meth:`evaluate`. Constraints of one class may be evaluated together by overriding
-    :meth:`fuse`.
+    A plug-in gives :meth:`terms` or :meth:`evaluate`, and each follows from the other: with torch arrays the gradient
+    comes from autograd through :meth:`terms`; with NumPy arrays, or for speed, :meth:`evaluate` gives it. Constraints
+    of one class may be evaluated together by overriding :meth:`fuse`.
 
     Attributes
     ----------
@@ -77,9 +77,10 @@ class StochasticMinMaxConstraint(ABC):
         r"""The modulus :math:`\rho` that is declared: 0 where ``convex``, else ``weak_convexity``."""
         return 0.0 if self.convex else float(self.weak_convexity)
 
-    @abstractmethod
     def terms(self, x: Array, batch: Batch) -> tuple[Array, Array | None]:
         """Batch means of F, shape (...,), and of G, shape (..., p), or None when ``dual`` is None.
+
+        Those of :meth:`evaluate` by default.
 
         Parameters
         ----------
@@ -88,7 +89,16 @@ class StochasticMinMaxConstraint(ABC):
         batch : mapping
             The source's arrays, samples along the first axis. Each sample must enter with weight 1/B, whatever its
             group, so that the mean over any batch is unbiased.
+
+        Raises
+        ------
+        Unsupported
+            If the class gives neither this method nor :meth:`evaluate`.
         """
+        if type(self).__mro__[_giver(self, "evaluate")] is StochasticMinMaxConstraint:
+            raise Unsupported(f"{type(self).__name__} gives neither terms() nor evaluate(): define one of them.")
+        found = self.evaluate(x, batch)
+        return found.F, None if self.dual is None else found.G
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """Evaluate :meth:`terms` with a pullback; autograd where arrays are torch.
@@ -103,7 +113,7 @@ class StochasticMinMaxConstraint(ABC):
         """
         if namespace(x).name != "torch":
             raise Unsupported(
-                f"{type(self).__name__} gives no gradient for {namespace(x).name} arrays: override evaluate(), or load "
+                f"{type(self).__name__} gives no gradient for {namespace(x).name} arrays: define evaluate(), or load "
                 "the problem with engine='torch' to use autograd."
             )
         import torch
@@ -141,7 +151,11 @@ class StochasticMinMaxConstraint(ABC):
 
     @classmethod
     def fuse(cls, constraints: Sequence[Any]) -> ConstraintFamily:
-        """Return one object that evaluates several constraints of this class; one after the other by default."""
+        """Return one object that evaluates several constraints of this class; one after the other by default.
+
+        A subclass inherits it only where it adds nothing but data and methods that no evaluation rests on
+        (``__init__``, ``__repr__``, :meth:`cvxpy_value`, :meth:`with_bound`); otherwise each is evaluated by itself.
+        """
         return SeparateFamily(constraints)
 
     def with_bound(self, bound: Any) -> Self:
@@ -243,8 +257,29 @@ class SeparateFamily(ConstraintFamily):
         return Evaluation(xp.stack([part.F for part in parts]), xp.concat([part.G for part in parts]), pullback)
 
 
-def check_convexity(constraint: StochasticMinMaxConstraint) -> None:
-    """Refuse a declared convexity that is none, or that contradicts itself."""
+def check_function(constraint: StochasticMinMaxConstraint) -> None:
+    """Refuse a function without values, with two that may differ, or whose declared convexity contradicts itself."""
+    own, base = type(constraint).__name__, type(constraint).__mro__.index(StochasticMinMaxConstraint)
+    terms, evaluate = _giver(constraint, "terms"), _giver(constraint, "evaluate")
+    if min(terms, evaluate) >= base:
+        raise InvalidInput(constraint.name, own, "gives neither terms() nor evaluate(): define one of them.")
+    if terms < evaluate < base:
+        raise InvalidInput(
+            f"terms of {constraint.name}",
+            own,
+            "overrides terms(), but the inherited evaluate() need not use it: override evaluate() as well.",
+        )
+    _check_convexity(constraint)
+
+
+def _giver(constraint: StochasticMinMaxConstraint, method: str) -> int:
+    """Return the place, in the order in which methods are looked up, of the class that gives one; -1: the object."""
+    if method in getattr(constraint, "__dict__", {}):
+        return -1
+    return next(i for i, owner in enumerate(type(constraint).__mro__) if method in vars(owner))
+
+
+def _check_convexity(constraint: StochasticMinMaxConstraint) -> None:
     convex: Any = constraint.convex
     modulus: Any = constraint.weak_convexity
     if not isinstance(convex, bool | np.bool_):
@@ -273,7 +308,7 @@ class _JoinedFamily(ConstraintFamily):
 
     def __init__(self, constraints: Sequence[Any], groups: Mapping[Any, Sequence[int]]) -> None:
         super().__init__(constraints)
-        self.families = [key.fuse([constraints[i] for i in indices]) for key, indices in groups.items()]
+        self.families = [_fuse(key, [constraints[i] for i in indices]) for key, indices in groups.items()]
         owner = np.repeat(np.arange(len(constraints)), [_inner_dimension(c) for c in constraints])
         # Arrays of whole numbers: an empty list would become an array of floats, which indexes nothing.
         self.groups = [np.array(indices, dtype=np.intp) for indices in groups.values()]
@@ -315,11 +350,34 @@ def family_of(constraints: Sequence[StochasticMinMaxConstraint]) -> ConstraintFa
     Returns
     -------
     ConstraintFamily
-        The class's own where all are of one class; otherwise one family a class, results put back in order.
+        The class's own where all are of one class; otherwise one family a class, results put back in order. A
+        constraint that changes what its parent's family would compute is evaluated by itself.
     """
     groups: dict[Any, list[int]] = {}
     for i, constraint in enumerate(constraints):
-        groups.setdefault(type(constraint), []).append(i)
+        groups.setdefault(type(constraint) if _fused(constraint) else None, []).append(i)
     if len(groups) == 1:
-        return type(constraints[0]).fuse(constraints)
+        return _fuse(next(iter(groups)), constraints)
     return _JoinedFamily(constraints, groups)
+
+
+_HARMLESS = {"__init__", "__repr__", "cvxpy_value", "with_bound"}
+"""Methods that a subclass may define, and still be evaluated by the family of its parent."""
+
+
+def _fused(constraint: StochasticMinMaxConstraint) -> bool:
+    """Return whether nothing that is called has changed since the class that gives ``fuse``."""
+    mro = type(constraint).__mro__
+    since = [vars(owner) for owner in mro[: _giver(constraint, "fuse")]]
+    defined = {name for members in since for name, member in members.items() if callable(member) or _bound(member)}
+    shadowed = {name for name in getattr(constraint, "__dict__", {}) if callable(getattr(type(constraint), name, None))}
+    return not (defined | shadowed) - _HARMLESS
+
+
+def _bound(member: Any) -> bool:
+    """Return whether a member of a class computes what it gives: a property, a class or static method."""
+    return hasattr(type(member), "__get__")
+
+
+def _fuse(key: Any, constraints: Sequence[Any]) -> ConstraintFamily:
+    return SeparateFamily(constraints) if key is None else key.fuse(constraints)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
-from minmaxcon.checks import seed_number, whole
+from minmaxcon.checks import finite_array, seed_number, whole
 from minmaxcon.core.curvature import CurvatureSearch, Pairs
-from minmaxcon.core.problem import MinMaxProblem, numbers
+from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.source import Position, Source
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.geometry import DistanceGenerator
@@ -222,9 +222,9 @@ def _finite(problem: MinMaxProblem, rng: np.random.Generator, rows: int) -> Sour
 
 
 def _points(primal: DistanceGenerator, around: Any) -> Any:
-    points = np.atleast_2d(numbers("around", around))
+    points = np.atleast_2d(finite_array("around", around, "must be finite points of the primal set."))
     if points.ndim != 2 or points.shape[1] != primal.dimension:
         raise InvalidInput("around", np.shape(around), f"must have shape ({primal.dimension},) or one row per point.")
-    if not (np.isfinite(points).all() and np.all(primal.contains(points, 1e-6))):
+    if not np.all(primal.contains(points, 1e-6)):
         raise InvalidInput("around", around, "must be finite points of the primal set.")
     return points

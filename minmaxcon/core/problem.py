@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core.constraint import ConstraintFamily, StochasticMinMaxConstraint, check_convexity, family_of
+from minmaxcon.arrays import Array, namespace
+from minmaxcon.checks import finite_array, positive
+from minmaxcon.core.constraint import ConstraintFamily, StochasticMinMaxConstraint, check_function, family_of
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.source import Source
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator
 
-__all__ = ["MinMaxProblem", "numbers"]
+__all__ = ["MinMaxProblem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +41,20 @@ class MinMaxProblem:
     name : str
         What reports call the problem.
     details : object
-        What the plug-in wants to keep with the problem (its data sets, say), a frozen value best; solvers do not look
-        at it.
+        The plug-in's own value, such as a frozen dataclass with its data sets; solvers do not look at it.
+    runs : int or None
+        Number R of runs where a bound is a vector, else None.
+    family : ConstraintFamily
+        Objective and constraints, in this order, evaluated together.
+    constraint_family : ConstraintFamily
+        The constraints without the objective.
 
     Raises
     ------
     InvalidInput
         If a part is not of its kind, there is no constraint, a bound is not finite, bounds disagree about the number of
-        runs, the convexity that a function declares contradicts itself, or the start is no point of the primal set.
+        runs, a function has no values or declares a convexity that contradicts itself, or the start is no point of the
+        primal set.
     """
 
     objective: StochasticMinMaxConstraint
@@ -57,49 +64,43 @@ class MinMaxProblem:
     start: Any = None
     proximal: Proximal | None = None
     name: str = "problem"
-    details: Any = field(default_factory=dict, repr=False)
+    details: Any = field(default=None, repr=False)
+
+    runs: int | None = field(init=False, repr=False)
+    family: ConstraintFamily = field(init=False, repr=False)
+    constraint_family: ConstraintFamily = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_parts(self)
         object.__setattr__(self, "constraints", tuple(self.constraints))
         if not self.constraints:
             raise InvalidInput("constraints", self.constraints, "a constrained problem needs at least one constraint.")
-        for constraint in self.constraints:
-            _checked_bound(constraint)
         if self.start is not None:
-            start = numbers("start", self.start)
+            remedy = "must be a finite point of the primal set."
+            start = finite_array("start", self.start, remedy)
             if start.shape != (self.primal.dimension,):
                 need = f"must have shape ({self.primal.dimension},), the dimension of primal; change one of them."
                 raise InvalidInput("start", start.shape, need)
-            if not (np.isfinite(start).all() and self.primal.contains(start, 1e-6)):
-                raise InvalidInput("start", self.start, "must be a finite point of the primal set.")
-        sizes = {np.size(c.bound) for c in self.constraints if np.ndim(c.bound) == 1}
+            if not self.primal.contains(start, 1e-6):
+                raise InvalidInput("start", self.start, remedy)
+        object.__setattr__(self, "runs", self._count())
+        object.__setattr__(self, "family", family_of([self.objective, *self.constraints]))
+        object.__setattr__(self, "constraint_family", family_of(self.constraints))
+
+    def _count(self) -> int | None:
+        """Return the number of runs that bounds and proximal term agree on, None where there is a single one."""
+        bounds = [_checked_bound(constraint) for constraint in self.constraints]
+        sizes = {bound.size for bound in bounds if bound.ndim == 1}
         if self.proximal is not None and np.ndim(self.proximal.center) == 2:
             sizes.add(np.shape(self.proximal.center)[0])
         if len(sizes) > 1:
             raise InvalidInput("bounds", sorted(sizes), "vectors of bounds must have one length, the number of runs.")
-        object.__setattr__(self, "_runs", next(iter(sizes), None))
-
-    @property
-    def runs(self) -> int | None:
-        """Number R of runs where a bound is a vector, else None."""
-        found: int | None = self.__dict__["_runs"]
-        return found
+        return next(iter(sizes), None)
 
     @property
     def modulus(self) -> float:
         """The largest modulus of a function, infinite where one declares none; 0 where the problem is convex."""
         return max(function.modulus for function in (self.objective, *self.constraints))
-
-    @cached_property
-    def family(self) -> ConstraintFamily:
-        """Objective and constraints, in this order, evaluated together."""
-        return family_of([self.objective, *self.constraints])
-
-    @cached_property
-    def constraint_family(self) -> ConstraintFamily:
-        """The constraints without the objective."""
-        return family_of(self.constraints)
 
     def bounds(self, runs: int | None = None) -> Any:
         """Return the constraints' bounds as an ndarray (R, m); R is the problem's own number of runs by default."""
@@ -121,7 +122,8 @@ class MinMaxProblem:
         InvalidInput
             If levels and bounds disagree about the number of runs.
         """
-        level = np.asarray(r, dtype=np.float64)
+        # Solvers pass arrays, in which the level of a run that has none yet is infinite.
+        level = r if isinstance(r, np.ndarray) and r.dtype == np.float64 else finite_array("r", r, "must be finite.")
         if level.ndim == 0:
             level = np.full(self.runs or 1, level)
         if level.ndim != 1 or self.runs not in (None, level.size):
@@ -144,9 +146,11 @@ class MinMaxProblem:
         weight : float
             :math:`\hat\rho > 0`.
         """
-        if not (np.isfinite(weight) and weight > 0):
-            raise InvalidInput("weight", weight, "the proximal weight must be positive and finite.")
-        return self._again(proximal=Proximal(np.asarray(center), float(weight)))
+        need = f"must be finite, of shape ({self.primal.dimension},) or one row per run."
+        found = finite_array("center", center, need)
+        if found.shape[-1:] != (self.primal.dimension,) or found.ndim > 2:
+            raise InvalidInput("center", found.shape, need)
+        return self._again(proximal=Proximal(found, positive("weight", weight)))
 
     def with_bounds(self, *bounds: Any) -> MinMaxProblem:
         """Return the problem with other bounds, one per constraint, each a number or a vector (R,)."""
@@ -164,20 +168,12 @@ class MinMaxProblem:
         return self._again(constraints=tuple(constraints), proximal=proximal)
 
     def _again(self, **changes: Any) -> Self:
-        """Replace fields and keep the families: they do not depend on bounds or on the proximal term."""
-        other = replace(self, **changes)
-        for kept in ("family", "constraint_family"):
-            if kept in self.__dict__:
-                other.__dict__[kept] = self.__dict__[kept]
+        """Return a copy with other bounds or another proximal term, of which the families do not depend."""
+        other = copy.copy(self)
+        for name, value in changes.items():
+            object.__setattr__(other, name, value)
+        object.__setattr__(other, "runs", other._count())
         return other
-
-
-def numbers(argument: str, value: Any) -> Any:
-    """Return ``value`` as a float64 array, or raise :class:`InvalidInput` in the argument's name."""
-    try:
-        return np.asarray(to_numpy(value), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(argument, value, "must be an array of numbers, equally many in each row.") from None
 
 
 def _check_parts(problem: MinMaxProblem) -> None:
@@ -194,18 +190,17 @@ def _check_parts(problem: MinMaxProblem) -> None:
         if not isinstance(constraint, StochasticMinMaxConstraint):
             raise InvalidInput(f"constraints[{i}]", constraint, f"must be {kind}.")
     for function in (problem.objective, *problem.constraints):
-        check_convexity(function)
+        check_function(function)
     if not isinstance(problem.primal, DistanceGenerator):
         raise InvalidInput("primal", problem.primal, "must be a DistanceGenerator such as Ball(3, 1.0).")
     if not isinstance(problem.data, Source):
         raise InvalidInput("data", problem.data, 'must be a Source; wrap arrays: Finite({"name": array}).')
 
 
-def _checked_bound(constraint: StochasticMinMaxConstraint) -> None:
-    remedy = "must be finite: a number or a vector (R,)."
-    try:
-        bound = np.asarray(constraint.bound, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"bound of {constraint.name}", constraint.bound, remedy) from None
-    if bound.ndim > 1 or bound.size == 0 or not np.isfinite(bound).all():
-        raise InvalidInput(f"bound of {constraint.name}", constraint.bound, remedy)
+def _checked_bound(constraint: StochasticMinMaxConstraint) -> Any:
+    """Return a bound as an ndarray, () or (R,), or refuse it in the constraint's name."""
+    name, remedy = f"bound of {constraint.name}", "must be finite: a number or a vector (R,)."
+    bound = finite_array(name, constraint.bound, remedy)
+    if bound.ndim > 1 or bound.size == 0:
+        raise InvalidInput(name, constraint.bound, remedy)
+    return bound

@@ -48,10 +48,6 @@ class Risk(StochasticMinMaxConstraint):
         self.model, self.loss, self.bound, self.name = model, loss, bound, name
         self.convex = model.linear
 
-    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array | None]:
-        """See :meth:`StochasticMinMaxConstraint.terms`."""
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`StochasticMinMaxConstraint.evaluate`."""
         scores, pull = self.model.evaluate(x, batch["features"])
@@ -116,11 +112,6 @@ class GroupRisk(Risk):
     ) -> None:
         super().__init__(model, loss, bound, name=name)
         self.dual = SimplexBlock(groups, temperature, prior)
-
-    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array | None]:
-        """See :meth:`StochasticMinMaxConstraint.terms`."""
-        found = self.evaluate(x, batch)
-        return found.F, found.G
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`StochasticMinMaxConstraint.evaluate`."""

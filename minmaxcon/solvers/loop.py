@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.checks import number, seed_number, whole
+from minmaxcon.checks import finite_array, number, seed_number, whole
 from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
-from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.named import automatic
 
@@ -182,7 +181,7 @@ def _functions(callbacks: Any) -> list[Callback]:
 
 def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
     seed = seed_number("seed", seed)
-    points: Any = None if x0 is None else numbers("x0", x0)
+    points: Any = None if x0 is None else finite_array("x0", x0, "must be a finite point of the primal set.")
     sizes = {n for n in (problem.runs, solver.runs, len(points) if np.ndim(points) == 2 else None) if n is not None}
     if len(sizes) > 1:
         raise InvalidInput("runs", sorted(sizes), "bounds, step sizes and x0 must agree about the number of runs.")
@@ -190,7 +189,7 @@ def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
     if points is not None:
         if points.shape[-1:] != (problem.primal.dimension,) or points.ndim > 2:
             raise InvalidInput("x0", points.shape, f"must have shape ({problem.primal.dimension},) or one row per run.")
-        if not np.isfinite(points).all() or not np.all(problem.primal.contains(points, 1e-6)):
+        if not np.all(problem.primal.contains(points, 1e-6)):
             raise InvalidInput("x0", x0, "must be a finite point of the primal set.")
         x = namespace(x).asarray(np.broadcast_to(points, x.shape).copy(), x)
     return Start(x, None, Position.start(np.random.default_rng(seed)))

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.checks import number
+from minmaxcon.checks import finite_array, number
 from minmaxcon.core import MinMaxProblem, Needs, Solver, Status
 from minmaxcon.core.linearisation import exact_gradients
-from minmaxcon.core.problem import numbers
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.mirror_prox import MirrorProx
 from minmaxcon.solvers.loop import solve
@@ -117,11 +116,10 @@ def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidua
     """
     primal = _euclidean("kkt_residual()", Needs(finite=True, euclidean=True), problem)
     points, single = _checked(problem, x)
-    weights = np.atleast_2d(numbers("multipliers", multipliers))
-    if weights.shape != (len(points), len(problem.constraints)) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InvalidInput(
-            "multipliers", multipliers, "give a finite number of at least 0 for each constraint and run."
-        )
+    need = "give a finite number of at least 0 for each constraint and run."
+    weights = np.atleast_2d(finite_array("multipliers", multipliers, need))
+    if weights.shape != (len(points), len(problem.constraints)) or (weights < 0).any():
+        raise InvalidInput("multipliers", multipliers, need)
     at = namespace(problem.data.like).asarray(points, problem.data.like)
     values, gradients = exact_gradients(problem.family, at, problem.data)
     if problem.proximal is not None:
@@ -221,10 +219,10 @@ def _euclidean(caller: str, needs: Needs, problem: MinMaxProblem) -> Any:
 
 def _checked(problem: MinMaxProblem, x: Any) -> tuple[Any, bool]:
     """Return points (R, d) of X, and whether a single one was given for a single run."""
-    points = numbers("x", x)
+    points = finite_array("x", x, "must be a finite point of the primal set.")
     if points.ndim not in (1, 2) or points.shape[-1] != problem.primal.dimension:
         raise InvalidInput("x", points.shape, f"must have shape ({problem.primal.dimension},) or one row per run.")
-    if not (np.isfinite(points).all() and np.all(problem.primal.contains(points, 1e-6))):
+    if not np.all(problem.primal.contains(points, 1e-6)):
         raise InvalidInput("x", x, "must be a finite point of the primal set.")
     single = points.ndim == 1 and problem.runs is None
     rows = np.atleast_2d(points)

@@ -27,10 +27,6 @@ class Distance(StochasticMinMaxConstraint):
     name = "distance"
     convex = True
 
-    def terms(self, x: Array, batch: Batch) -> tuple[Array, None]:
-        """See :meth:`StochasticMinMaxConstraint.terms`."""
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`StochasticMinMaxConstraint.evaluate`."""
         points = batch["points"]

@@ -23,9 +23,6 @@ class Saddle(mm.StochasticMinMaxConstraint):
     def __init__(self, hessian: Array, modulus: float = np.inf, bound: Any = 0.0, name: str = "saddle") -> None:
         self.hessian, self.weak_convexity, self.bound, self.name = np.asarray(hessian), modulus, bound, name
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         slope, H = batch["costs"].mean(0), self.matrix(x)
         value = 0.5 * ((x @ H) * x).sum(-1) + x @ slope

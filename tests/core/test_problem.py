@@ -11,7 +11,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
-from minmaxcon.core.constraint import family_of
+from minmaxcon.core.constraint import SeparateFamily, family_of
 from minmaxcon.core.level import expectations
 from tests import cases
 from tests.problem_library import HalfSquare, Linear, Robust, WorstGroup
@@ -28,6 +28,14 @@ Array = Any
         ({"constraints": [Linear([[0.1]])]}, "^bound of linear="),
         ({"constraints": [Linear([])]}, "^bound of linear="),
         ({"constraints": [Linear("much")]}, "^bound of linear='much'"),
+        ({"constraints": [Linear("0.1")]}, "^bound of linear='0.1'"),
+        ({"constraints": [Linear(True)]}, "^bound of linear=True"),
+        ({"constraints": [Linear([True, False])]}, "^bound of linear="),
+        ({"constraints": [Linear(0.1 + 0.0j)]}, "^bound of linear="),
+        ({"constraints": [Linear(np.datetime64(1, "s"))]}, "^bound of linear="),
+        ({"constraints": [Linear(np.ma.masked_array([0.1, 0.2], [True, False]))]}, "^bound of linear="),
+        ({"start": [True, False, True]}, "^start="),
+        ({"start": ["0.1", "0.2", "0.3"]}, "^start="),
         ({"constraints": [Linear([0.1, 0.2]), Linear([0.1, 0.2, 0.3])]}, r"^bounds=\[2, 3\]"),
         ({"start": np.zeros(4)}, r"^start=\(4,\)"),
         ({"start": np.full(3, np.nan)}, "^start=.*finite point of the primal set"),
@@ -83,9 +91,6 @@ class Silent(mm.StochasticMinMaxConstraint):
 
     bound = 50.0
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         return HalfSquare().evaluate(x, batch)
 
@@ -99,9 +104,7 @@ def test_who_declares_no_convexity_gets_no_lower_bound(place: str) -> None:
     assert solution.feasible
     assert (solution.status, solution.certificate.lower) == (mm.Status.BUDGET, -np.inf)
     assert "convex = True" in solution.reason
-    with pytest.raises(
-        mm.Unsupported, match=r"'constraint' .* is not declared convex: declare convex = True where it is"
-    ):
+    with pytest.raises(mm.Unsupported, match=r"'constraint' is not declared convex: declare convex = True where it is"):
         mm.solve(problem, mm.ConEx())
     Claimed = type("Claimed", (Silent,), {"convex": True})
     claimed: Any = Claimed() if place == "objective" else [Claimed()]
@@ -111,10 +114,29 @@ def test_who_declares_no_convexity_gets_no_lower_bound(place: str) -> None:
     )
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
-def test_proximal_weights_that_are_refused(weight: float) -> None:
-    with pytest.raises(mm.InvalidInput, match=r"^weight="):
-        cases.quadratic().with_proximal(np.zeros(3), weight)
+def test_bounds_levels_and_proximal_terms_are_numbers() -> None:
+    problem = cases.quadratic()
+    for wrong in (True, "0.1", 0.1j, np.nan, [0.1, None]):
+        with pytest.raises(mm.InvalidInput, match=r"^bound of linear="):
+            problem.with_bounds(wrong)
+        with pytest.raises(mm.InvalidInput, match=r"^r="):
+            problem.at_level(wrong)
+    for weight in (0.0, -1.0, np.nan, np.inf, True, "1"):
+        with pytest.raises(mm.InvalidInput, match=r"^weight="):
+            problem.with_proximal(np.zeros(3), weight)
+    for center in (np.zeros(4), np.zeros((2, 2, 3)), [np.nan, 0, 0], ["0", "0", "0"]):
+        with pytest.raises(mm.InvalidInput, match=r"^center="):
+            problem.with_proximal(center, 1.0)
+
+
+def test_problems_that_differ_in_bounds_share_their_families() -> None:
+    problem = cases.quadratic()
+    for other in (problem.with_bounds([0.1, 0.2]), problem.with_proximal(np.zeros(3), 1.0), problem.take([0])):
+        assert other.family is problem.family
+        assert other.constraint_family is problem.constraint_family
+    assert problem.with_bounds([0.1, 0.2]).runs == 2
+    assert problem.runs is None
+    assert replace(problem, objective=Linear()).family is not problem.family  # a part that the families depend on
 
 
 def test_values_include_the_proximal_term_of_each_run() -> None:
@@ -152,6 +174,138 @@ def test_classes_are_evaluated_together_in_the_order_of_the_levels() -> None:
     cuts = np.split(a, np.cumsum([3, 0, 3, 0, 3]), axis=1)
     total = sum(part.pullback(y[:, i], cuts[i]) for i, part in enumerate(single))
     assert found.pullback(y, a) == pytest.approx(total)
+
+
+class Fused(HalfSquare):
+    """Several half squares, evaluated together; ``helper`` is a method that the family may rest on."""
+
+    extra = 1.0
+
+    def helper(self) -> float:
+        return 1.0
+
+    @classmethod
+    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+        return FusedFamily(constraints)
+
+
+class FusedFamily(SeparateFamily):
+    """It computes what the parent's ``evaluate`` does."""
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        return SeparateFamily([HalfSquare(scale=c.scale) for c in self.constraints]).evaluate(x, batch)
+
+
+def doubled(x: Array, batch: mm.Batch) -> mm.Evaluation:
+    return HalfSquare(scale=2.0).evaluate(x, batch)
+
+
+class Evaluates(Fused):
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        return doubled(x, batch)
+
+
+class Deeper(Evaluates):
+    """Two classes below the one that gives ``fuse``."""
+
+
+class Helps(Fused):
+    def helper(self) -> float:
+        return 2.0
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        return HalfSquare(scale=self.helper()).evaluate(x, batch)
+
+
+class HelpsMore(Fused):
+    """The evaluation stays; what it may call does not."""
+
+    @property
+    def helper(self) -> Any:
+        return lambda: 2.0
+
+
+class Mixed(Evaluates, Fused):
+    scale = 1.0
+
+
+class Patched(Fused):
+    def __init__(self) -> None:
+        super().__init__()
+        self.evaluate = doubled  # type: ignore[method-assign] - what a user may do
+
+
+class Harmless(Fused):
+    """Data, a constructor, a cvxpy form: nothing that an evaluation rests on."""
+
+    extra = 3.0
+
+    def __init__(self) -> None:
+        super().__init__(scale=2.0)
+
+    def __repr__(self) -> str:
+        return "harmless"
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        return 0.0
+
+
+@pytest.mark.parametrize("own", [Evaluates, Deeper, Helps, Mixed, Patched])
+def test_a_subclass_that_overrides_what_its_parents_family_computes_is_heard(own: Any) -> None:
+    data, x = cases.finite("points"), np.ones((1, 3))
+    alone = own().evaluate(x, data.arrays)
+    assert pytest.approx(2.0 * HalfSquare().evaluate(x, data.arrays).F) == alone.F
+    for functions in ([own()], [own(), own()], [Fused(), own()]):
+        found = family_of(functions).evaluate(x, data.arrays)
+        assert found.F[:, -1] == pytest.approx(alone.F)
+        y = np.eye(len(functions))[-1:]
+        assert found.pullback(y, found.G) == pytest.approx(alone.pullback(np.ones(1), alone.G))
+    problem = mm.MinMaxProblem(own(), [Fused(9.0)], mm.Ball(3, 2.0), data)
+    assert problem.at_level(0.0).values(x)[0, 0] == pytest.approx(alone.F[0])
+
+
+def test_only_a_subclass_that_changes_nothing_is_fused() -> None:
+    assert isinstance(family_of([Fused(), Fused()]), FusedFamily)
+    assert isinstance(family_of([Harmless(), Harmless()]), FusedFamily)
+    assert not isinstance(family_of([HelpsMore()]), FusedFamily)
+    found = family_of([Fused(), Harmless(), Evaluates()]).evaluate(np.ones((1, 3)), cases.finite("points").arrays)
+    assert found.F / found.F[0, 0] == pytest.approx(np.array([[1.0, 2.0, 2.0]]))
+
+
+class OnlyTerms(HalfSquare):
+    """Terms that the inherited gradient would not know of."""
+
+    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
+        return 2.0 * super().terms(x, batch)[0], None
+
+
+class Nothing(mm.StochasticMinMaxConstraint):
+    name = "nothing"
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (OnlyTerms(), "^terms of half square='OnlyTerms'.*override evaluate"),
+        (Nothing(), "^nothing='Nothing': gives neither terms.. nor evaluate"),
+    ],
+)
+@pytest.mark.parametrize("place", ["objective", "constraints"])
+def test_functions_whose_values_are_not_known_are_refused(place: str, function: Any, message: str) -> None:
+    with pytest.raises(mm.InvalidInput, match=message):
+        replace(cases.quadratic(), **{place: function if place == "objective" else [function]})
+
+
+def test_terms_and_evaluate_follow_from_each_other() -> None:
+    data, x = cases.finite("points", "costs"), np.ones((2, 3))
+    assert HalfSquare().terms(x, data.arrays)[1] is None
+    value, moment = Silent().terms(x, data.arrays)
+    assert (value == HalfSquare().evaluate(x, data.arrays).F).all()
+    assert moment is None
+    robust = Robust(3, 0.3)
+    assert (mm.StochasticMinMaxConstraint.terms(robust, x, data.arrays)[1] == x).all()
+    with pytest.raises(mm.Unsupported, match=r"^Nothing gives neither"):
+        Nothing().terms(x, data.arrays)
 
 
 def test_families_without_inner_variables_run_on_torch() -> None:

@@ -49,9 +49,6 @@ class Hollow(mm.StochasticMinMaxConstraint):
     def __init__(self, bound: Any = 0.0, name: str = "hollow") -> None:
         self.bound, self.name = bound, name
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         points = batch["points"]
         mean = points.mean(0)

@@ -83,9 +83,6 @@ class Hill(mm.StochasticMinMaxConstraint):
     def __init__(self, modulus: float, declared: float) -> None:
         self.rho, self.weak_convexity, self.name = modulus, declared, "hill"
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         slope, rho = batch["costs"].mean(0), self.rho
         value = -0.5 * rho * (x * x).sum(-1) + x @ slope

@@ -95,6 +95,8 @@ class FirstSampleOnly(Linear):
 
 
 class OtherTerms(Linear):
+    evaluate = Linear.evaluate
+
     def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
         return 1.01 * super().terms(x, batch)[0], None
 

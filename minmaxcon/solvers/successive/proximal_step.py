@@ -111,11 +111,6 @@ class Tilted(StochasticMinMaxConstraint):
         self.bound, self.dual, self.name = base.bound, base.dual, base.name
         self.convex, self.weak_convexity = base.convex, base.weak_convexity
 
-    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array | None]:
-        """See :meth:`StochasticMinMaxConstraint.terms`."""
-        mean, moment = self.base.terms(x, batch)
-        return mean + self.added(x), moment
-
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`StochasticMinMaxConstraint.evaluate`."""
         found = self.base.evaluate(x, batch)

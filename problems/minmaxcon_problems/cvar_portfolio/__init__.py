@@ -34,10 +34,6 @@ class NegativeReturn(mm.StochasticMinMaxConstraint):
     name = "minus expected return, % a year"
     convex = True
 
-    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
-        """Return the batch mean of F, and no G."""
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
         """Return the terms and their gradient."""
         xp, mean = namespace(x), batch["returns"].mean(0)
@@ -64,10 +60,6 @@ class CVaR(mm.StochasticMinMaxConstraint):
     def __init__(self, beta: float, bound: Any, smoothing: float, unit: float) -> None:
         self.beta, self.bound, self.unit = beta, bound, unit
         self.smoothing = max(smoothing, 1e-9)  # at 0 the exact form, to 1e-9
-
-    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
-        """Return the batch mean of F, and no G."""
-        return self.evaluate(x, batch).F, None
 
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
         """Return the terms and their gradient."""

@@ -37,11 +37,6 @@ class SquaredMeanGap(mm.StochasticMinMaxConstraint):
         self.model, self.bound, self.name = model, bound, "squared gap of means"
         self.dual = mm.interval(2.0 * reach, curvature=0.25)
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array | None]:
-        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
-        found = self.evaluate(x, batch)
-        return found.F, found.G
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`."""
         scores, pull = self.model.evaluate(x, batch["features"])

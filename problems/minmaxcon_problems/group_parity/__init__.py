@@ -40,11 +40,6 @@ class MeanDifferences(mm.StochasticMinMaxConstraint):
     def __init__(self, groups: int, bound: Any) -> None:
         self.bound, self.dual = bound, mm.BallBlock(groups, 1.0)
 
-    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
-        """Return F = 0 and the batch mean of G, shape (..., groups)."""
-        found = self.evaluate(x, batch)
-        return found.F, found.G
-
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
         """Return the terms and their gradient."""
         moments = batch["features"].T @ batch["contrast"] / batch["features"].shape[0]  # (d, groups)
