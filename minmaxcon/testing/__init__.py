@@ -9,9 +9,13 @@ was seen, gives a counterexample small enough to read, and names the page that e
 True
 """
 
+from minmaxcon.testing.constraint import check_constraint
+from minmaxcon.testing.generator import check_generator
+from minmaxcon.testing.oracle import check_oracle
 from minmaxcon.testing.parametrize import PendingCheck, parametrize_checks
+from minmaxcon.testing.problem import check_problem
 from minmaxcon.testing.report import CheckFailed, Finding, Report
-from minmaxcon.testing.suites import check_constraint, check_generator, check_oracle, check_problem, check_solver
+from minmaxcon.testing.solver import check_solver
 
 __all__ = [
     "CheckFailed",

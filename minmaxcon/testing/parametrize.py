@@ -1,66 +1,29 @@
-"""One pytest case a check, for the tests of a plug-in's own package."""
+"""Checks as pytest cases, for the tests of a plug-in's own package."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 from minmaxcon.errors import InvalidInput
-from minmaxcon.testing.parts import (
-    Part,
-    constraint_part,
-    generator_part,
-    oracle_part,
-    problem_parts,
-    run_parts,
-    solver_part,
-    suite_names,
-)
+from minmaxcon.testing.block import BLOCK, DUAL
+from minmaxcon.testing.check import Check, Findings, Part
+from minmaxcon.testing.constraint import CONSTRAINT, constraint_part
+from minmaxcon.testing.generator import GENERATOR, generator_part
+from minmaxcon.testing.oracle import ORACLE, oracle_part
+from minmaxcon.testing.problem import PROBLEM, problem_parts
 from minmaxcon.testing.report import CheckFailed
+from minmaxcon.testing.solver import SOLVER, solver_part
 
 __all__ = ["PendingCheck", "parametrize_checks"]
 
-
-@dataclass(eq=False)
-class _Lazy:
-    """An object that is built when the first of its checks runs, and its parts."""
-
-    given: Any
-    parts_of: Callable[[Any], list[Part]]
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """The parts of the object."""
-        return self.parts_of(self.given() if self.late else self.given)
-
-    @property
-    def late(self) -> bool:
-        """Whether a function makes the object."""
-        return inspect.isfunction(self.given) or inspect.ismethod(self.given)
+_GENERATORS = (GENERATOR, BLOCK, DUAL)
 
 
-def _lazy(given: Any, parts_of: Callable[[Any], list[Part]]) -> _Lazy:
-    """Return the parts to be; those of an object that is there already are made, so that it is refused at once."""
-    found = _Lazy(given, parts_of)
-    if not found.late:
-        _ = found.parts
-    return found
-
-
-def _constraint(given: Any) -> list[Part]:
-    if not isinstance(given, tuple) or len(given) not in (3, 4):
-        raise InvalidInput("constraint", given, "must be a tuple: constraint, primal, data and, if wanted, start.")
-    return [constraint_part(*given)]
-
-
-def _pair(given: Any) -> tuple[Any, ...]:
-    return given if isinstance(given, tuple) and len(given) == 2 else (given,)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PendingCheck:
     """A check that waits to be called.
 
@@ -71,10 +34,8 @@ class PendingCheck:
     """
 
     name: str
-    kinds: tuple[str, ...] = field(repr=False)
-    check: str = field(repr=False)
-    source: _Lazy = field(repr=False)
-    seed: int = field(repr=False)
+    tables: tuple[tuple[Check, ...], ...] = field(repr=False)
+    findings: Callable[[], Findings] = field(repr=False)
 
     def __call__(self) -> None:
         """Run the check on every part that it applies to.
@@ -86,13 +47,14 @@ class PendingCheck:
         """
         import pytest
 
-        parts = [part for part in self.source.parts if part.kind in self.kinds]
-        findings = run_parts(parts, self.seed, (self.check,))
-        failures = [str(finding) for finding in findings if finding.status == "failed"]
+        made, name = self.findings(), self.name.partition("-")[2]
+        parts = [part for part in made.parts if part.checks in self.tables]
+        found = [made.of(part, check) for part in parts for check in part.checks if check.name == name]
+        failures = [str(finding) for finding in found if finding.status == "failed"]
         if failures:
             raise CheckFailed("\n\n".join(failures))
-        if all(finding.status == "skipped" for finding in findings):
-            pytest.skip("; ".join(dict.fromkeys(finding.seen for finding in findings)) or "it has no such part")
+        if all(finding.status == "skipped" for finding in found):
+            pytest.skip("; ".join(dict.fromkeys(finding.seen for finding in found)) or "it has no such part")
 
 
 def parametrize_checks(
@@ -104,7 +66,7 @@ def parametrize_checks(
     solver: Any = None,
     seed: int = 0,
 ) -> Any:
-    """Return a decorator that makes one pytest case of every check, each run when its turn comes.
+    """Return the ``pytest.mark.parametrize`` of a test function of one argument, ``check``, which calls it.
 
     Parameters
     ----------
@@ -125,7 +87,7 @@ def parametrize_checks(
     Returns
     -------
     decorator
-        For a test function of one argument, ``check``, which calls it.
+        One pytest case for every check, each run when its turn comes.
 
     Raises
     ------
@@ -148,26 +110,35 @@ def parametrize_checks(
             remedy = f"give {name}=({name}, problem) to try it on the problem, or use two decorators."
             raise InvalidInput(name, method, remedy)
     cases: list[PendingCheck] = []
-    if generator is not None:
-        lazy = _lazy(generator, lambda given: [generator_part(given)])
-        cases += _cases("generator", ("generator", "block", "dual") if lazy.late else (lazy.parts[0].kind,), lazy, seed)
-    if constraint is not None:
-        cases += _cases("constraint", ("constraint",), _lazy(constraint, _constraint), seed)
-    if problem is not None:
-        lazy = _lazy(problem, problem_parts)
-        for kind in ("generator", "block", "dual", "constraint", "problem"):
-            cases += _cases({"generator": "primal"}.get(kind, kind), (kind,), lazy, seed)
-    if oracle is not None:
-        lazy = _lazy(oracle, lambda given: [oracle_part(*_pair(given), seed=seed)])
-        cases += _cases("oracle", ("oracle",), lazy, seed)
-    if solver is not None:
-        lazy = _lazy(solver, lambda given: [solver_part(*_pair(given), seed=seed)])
-        cases += _cases("solver", ("solver",), lazy, seed)
+
+    def add(given: Any, parts_of: Callable[[Any], list[Part]], kinds: dict[str, tuple[tuple[Check, ...], ...]]) -> None:
+        if given is None:
+            return
+        late = inspect.isfunction(given) or inspect.ismethod(given)
+        findings = cache(lambda: Findings(parts_of(given() if late else given), seed))
+        if not late:
+            present = {part.checks for part in findings().parts}  # made now, so that another kind is refused now
+            kinds = {kind: tuple(table for table in tables if table in present) for kind, tables in kinds.items()}
+        for kind, tables in kinds.items():
+            names = dict.fromkeys(check.name for table in tables for check in table)
+            cases.extend(PendingCheck(f"{kind}-{name}", tables, findings) for name in names)
+
+    add(generator, lambda given: [generator_part(given)], {"generator": _GENERATORS})
+    add(constraint, _constraint_parts, {"constraint": (CONSTRAINT,)})
+    tables = {"primal": GENERATOR, "block": BLOCK, "dual": DUAL, "constraint": CONSTRAINT, "problem": PROBLEM}
+    add(problem, problem_parts, {kind: (table,) for kind, table in tables.items()})
+    add(oracle, lambda given: [oracle_part(*_pair(given), seed=seed)], {"oracle": (ORACLE,)})
+    add(solver, lambda given: [solver_part(*_pair(given), seed=seed)], {"solver": (SOLVER,)})
     if not cases:
         raise InvalidInput("problem", None, "give a generator, constraint, problem, oracle or solver to check.")
     return pytest.mark.parametrize("check", cases, ids=[case.name for case in cases])
 
 
-def _cases(prefix: str, kinds: tuple[str, ...], source: _Lazy, seed: int) -> list[PendingCheck]:
-    names = dict.fromkeys(name for kind in kinds for name in suite_names(kind))
-    return [PendingCheck(f"{prefix}-{name}", kinds, name, source, seed) for name in names]
+def _constraint_parts(given: Any) -> list[Part]:
+    if not isinstance(given, tuple) or len(given) not in (3, 4):
+        raise InvalidInput("constraint", given, "must be a tuple: constraint, primal, data and, if wanted, start.")
+    return [constraint_part(*given)]
+
+
+def _pair(given: Any) -> tuple[Any, ...]:
+    return given if isinstance(given, tuple) and len(given) == 2 else (given,)

@@ -1,179 +1,275 @@
-"""What every numeric method must satisfy: pure, repeatable, one precision, any number of runs, any array engine.
+"""Purity: calls without side effects, any number of runs, one precision, any array engine, states that are values.
 
-An object is looked at through its calls: named functions of arrays whose results are arrays.
+An object is looked at through its calls: functions of named arrays whose results are named arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import random
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import Namespace, engine, namespace, to_numpy
-from minmaxcon.geometry import DistanceGenerator, DualPoint, InnerBlock, PerspectiveGenerator
-from minmaxcon.testing.blocks import BLOCK, interior_of
-from minmaxcon.testing.duals import DUAL
-from minmaxcon.testing.generator_laws import GENERATOR, steps_from
-from minmaxcon.testing.harness import Check, Skip, Suite, apart, require, shown, unchanged
+from minmaxcon.core import Batch
+from minmaxcon.testing.check import Check, Fault, Skip, apart, differing, require, shown
 
-__all__ = ["Call", "add_purity"]
+__all__ = [
+    "PAGE",
+    "Call",
+    "converted",
+    "lasting",
+    "pure",
+    "purity_checks",
+    "rows_of",
+    "run_axis",
+    "same_bits",
+    "taken",
+    "unchanged",
+]
 
-_CODE = "howto/conformance.html#arrays-and-runs"
-_RUNS = 6
+PAGE = "howto/conformance.html#arrays-and-runs"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:
-    """A method with arguments: arrays whose first axis counts runs, all of one engine.
+    """A method with arguments.
 
     Attributes
     ----------
     function : callable
-        Takes the arrays by name, returns a tuple of arrays.
+        Takes the arrays by name, returns arrays by name; where there is a batch, it is the first argument.
     arrays : mapping
-        The arguments.
-    new : bool
-        Whether the result must not share memory with them.
+        The arguments: arrays whose first axis counts runs, all of one engine.
+    batch : mapping, optional
+        Arrays whose first axis counts samples.
+    distinct : mapping
+        For a result, the names of the arguments whose memory it must not share; it may share none of the batch.
     """
 
-    function: Callable[..., tuple[Any, ...]]
+    function: Callable[..., Mapping[str, Any]]
     arrays: Mapping[str, Any]
-    new: bool = False
+    batch: Batch | None = None
+    distinct: Mapping[str, Collection[str]] = field(default_factory=dict)
 
-    def __call__(self, **changed: Any) -> tuple[Any, ...]:
+    def __call__(self, *batch: Batch, **changed: Any) -> Mapping[str, Any]:
         """Call with some arguments replaced."""
-        return self.function(**{**self.arrays, **changed})
+        given = batch or (() if self.batch is None else (self.batch,))
+        return self.function(*given, **{**self.arrays, **changed})
 
-    def converted(self, xp: Namespace, dtype: str = "float64") -> dict[str, Any]:
-        """Return the arguments in another engine or precision."""
-        return {name: xp.create(array, dtype) for name, array in self.arrays.items()}
+    def converted(self, xp: Namespace, dtype: str = "float64") -> Mapping[str, Any]:
+        """Call with all arguments in another engine or precision."""
+        batch = () if self.batch is None else (converted(self.batch, xp, dtype),)
+        return self(*batch, **{name: xp.create(array, dtype) for name, array in self.arrays.items()})
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """All arguments by the names that a finding shows."""
+        return {**self.arrays, **{f"batch[{name!r}]": array for name, array in (self.batch or {}).items()}}
 
 
 Calls = Callable[[Any, np.random.Generator], dict[str, Call]]
 
 
-def _generator_calls(generator: DistanceGenerator, rng: np.random.Generator) -> dict[str, Call]:
-    drawn = steps_from(generator, rng, _RUNS)
-    anchor, g, other = drawn["anchor"], drawn["gradient"], drawn["center"]
-    return {
-        "prox": Call(lambda **a: (generator.prox(**a),), drawn, new=True),
-        "value": Call(lambda u: (generator.value(u),), {"u": anchor}),
-        "gradient": Call(lambda u: (generator.gradient(u),), {"u": anchor}),
-        "divergence": Call(lambda u, v: (generator.divergence(u, v),), {"u": anchor, "v": other}),
-        "linear_minimum": Call(lambda g: generator.linear_minimum(g), {"g": g}),
-        "norm": Call(lambda u: (generator.norm(u),), {"u": g}),
-        "dual_norm": Call(lambda g: (generator.dual_norm(g),), {"g": g}),
-        "contains": Call(lambda u: (generator.contains(u),), {"u": other}),
-    }
+def converted(batch: Batch, xp: Namespace, dtype: str) -> dict[str, Any]:
+    """Return a batch in another engine or precision; sparse arrays stay so in NumPy and become dense in torch."""
+    found: dict[str, Any] = {}
+    for name, array in batch.items():
+        if not hasattr(array, "tocsr"):
+            found[name] = xp.create(array, dtype)
+        elif xp is engine("numpy"):
+            found[name] = array.astype(dtype)
+        else:
+            found[name] = xp.create(array.toarray(), dtype)
+    return found
 
 
-def _block_calls(block: InnerBlock, rng: np.random.Generator) -> dict[str, Call]:
-    v, rate = 3.0 * rng.standard_normal((_RUNS, block.dimension)), 10.0 ** rng.uniform(-1.0, 1.0, (_RUNS, 1))
-    alpha, anchor = (interior_of(block, rng, _RUNS) for _ in range(2))
-    return {
-        "prox": Call(lambda **a: block.prox(**a), {"v": v, "anchor": anchor, "inverse_step": rate}, new=True),
-        "maximize": Call(lambda v: block.maximize(v), {"v": v}),
-        "value": Call(lambda alpha: (block.value(alpha),), {"alpha": alpha}),
-        "penalty": Call(lambda alpha: (block.penalty(alpha),), {"alpha": alpha}),
-        "divergence": Call(lambda **a: (block.divergence(**a),), {"alpha": alpha, "anchor": anchor}),
-    }
+def taken(batch: Batch, begin: int, end: int) -> dict[str, Any]:
+    """Return some rows of a batch."""
+    return {name: array[begin:end] for name, array in batch.items()}
 
 
-def _dual_calls(generator: PerspectiveGenerator, rng: np.random.Generator) -> dict[str, Call]:
-    point = generator.sample(rng, _RUNS)
-    u = rng.standard_normal((_RUNS, generator.levels))
-    v = rng.standard_normal((_RUNS, generator.inner_dimension))
-    step = 10.0 ** rng.uniform(-1.0, 1.0, (_RUNS, 1))
-
-    def prox(weights: Any, inner: Any, u: Any, v: Any, step: Any) -> tuple[Any, ...]:
-        found: DualPoint = generator.prox(generator.point(weights, inner), u, v, step)
-        return found.log_weights, found.weights, found.inner
-
-    drawn = {"weights": point.weights, "inner": point.inner, "u": u, "v": v, "step": step}
-    return {"prox": Call(prox, drawn), "support": Call(lambda u, v: (generator.support(u, v),), {"u": u, "v": v})}
+def rows_of(batch: Batch) -> int:
+    """Return the number of samples of a batch."""
+    return int(next(iter(batch.values())).shape[0])
 
 
-def _pure(made: Mapping[str, Call]) -> None:
-    """Raise a fault if a call has side effects, or its result does not last."""
-    for name, call in made.items():
-        backup = {key: np.array(to_numpy(array)) for key, array in call.arrays.items()}
-        with unchanged(name, call.arrays):
-            first = call()
-        kept = [np.array(to_numpy(part)) for part in first]
-        if call.new:
-            _require_new(name, first, call)
-        call(**{key: namespace(a).copy(0.5 * a) for key, a in call.arrays.items() if key in ("u", "v", "g", "x")})
-        lasting = all(np.array_equal(to_numpy(a), b, equal_nan=True) for a, b in zip(first, kept, strict=True))
-        require(lasting, f"the result of {name} changed when {name} was called again: a buffer is shared.")
-        again = call(**{key: namespace(call.arrays[key]).create(b) for key, b in backup.items()})
-        same = all(np.array_equal(to_numpy(a), b, equal_nan=True) for a, b in zip(again, kept, strict=True))
-        require(same, f"{name} gave other bits when it was called again with the same arguments.")
+def purity_checks(calls: Calls, after: tuple[str, ...] = ()) -> tuple[Check, ...]:
+    """Return the checks of objects that have these calls."""
 
-
-def _run_axis(made: Mapping[str, Call]) -> None:
-    """Raise a fault if runs do not give together what each gives alone."""
-    for name, call in made.items():
-        together = call()
-        for j in range(_RUNS):
-            alone = call(**{key: array[j] for key, array in call.arrays.items()})
-            for part, single in zip(together, alone, strict=True):
-                far = apart(part[j], single)
-                seen = f"run {j} of {_RUNS} of {name} differs from the same run alone by {far:.2g}, relatively."
-                given = shown(**{key: array[j] for key, array in call.arrays.items()})
-                require(far <= 1e-9, seen, f"{given}: {shown(together=part[j], alone=single)}")
-
-
-def _precision(made: Mapping[str, Call]) -> None:
-    """Raise a fault if float32 becomes float64."""
-    for name, call in made.items():
-        single = call(**call.converted(engine("numpy"), "float32"))
-        for part in single:
-            kind = str(part.dtype)
-            require(not kind.endswith("64"), f"{name} turned float32 into {kind}.")
-
-
-def _engines(made: Mapping[str, Call]) -> None:
-    """Raise a fault if torch tensors do not give the numbers of NumPy arrays."""
-    for name, call in made.items():
-        ours = call()
-        try:
-            theirs = call(**call.converted(engine("torch")))
-        except Exception as error:  # whatever NumPy code does with tensors
-            raise Skip(f"{name} is not written for torch tensors ({type(error).__name__})") from None
-        for part, other in zip(ours, theirs, strict=True):
-            kind = namespace(other).name
-            require(kind == "torch", f"{name} turned torch tensors into {kind} arrays.")
-            require(apart(part, other) <= 1e-9, f"{name} differs by {apart(part, other):.2g}, relatively.")
-
-
-def add_purity(suite: Suite, calls: Calls) -> None:
-    """Add the checks of purity to a suite whose subjects have these calls."""
-
-    def add(name: str, expected: str, law: Callable[[Mapping[str, Call]], None]) -> None:
+    def over(law: Callable[[str, Call], None]) -> Callable[[Any, np.random.Generator], str]:
+        @wraps(law)
         def run(subject: Any, rng: np.random.Generator) -> str:
             made = calls(subject, rng)
-            law(made)
+            for name, call in made.items():
+                law(name, call)
             return ", ".join(made)
 
-        suite.append(Check(name, expected, _CODE, run))
+        return run
 
-    add(
-        "pure", "No call changes its arguments, draws from a global random state, or depends on the call before.", _pure
-    )
-    add("run_axis", "Points of several runs, shape (R, d), give what each gives alone, shape (d,).", _run_axis)
-    add("precision", "Arrays in float32 give arrays in float32: one float64 promotes a whole step.", _precision)
-    add("engines", "NumPy arrays and torch tensors give the same numbers.", _engines)
+    laws = {"pure": pure, "run_axis": run_axis, "precision": precision, "engines": engines}
+    return tuple(Check(name, PAGE, over(law), after) for name, law in laws.items())
 
 
-def _require_new(name: str, found: tuple[Any, ...], call: Call) -> None:
-    for part in found:
-        for key, array in call.arrays.items():
-            shared = part is array or np.shares_memory(to_numpy(part), to_numpy(array))
-            require(not shared, f"the result of {name} shares memory with its argument {key}; return a new array.")
+def pure(name: str, call: Call) -> None:
+    """No call changes its arguments, draws from a global random state, or depends on the call before."""
+    backup = {key: _copy(array) for key, array in call.arrays.items()}
+    with unchanged(name, call.given):
+        first = call()
+    kept = {part: np.array(to_numpy(value)) for part, value in first.items()}
+    for part, value in first.items():
+        _require_own_memory(name, part, value, call)
+    call(**{key: array[list(range(len(array)))[::-1]] for key, array in call.arrays.items()})
+    for part, value in first.items():
+        seen = f"{_of(part, name)} changed when {name} was called again: a buffer is shared."
+        require(np.array_equal(to_numpy(value), kept[part], equal_nan=True), seen)
+    for part, value in call(**backup).items():
+        seen = f"{_of(part, name)} has other bits when {name} is called again with the same arguments."
+        require(np.array_equal(to_numpy(value), kept[part], equal_nan=True), seen)
 
 
-add_purity(GENERATOR, _generator_calls)
-add_purity(BLOCK, _block_calls)
-add_purity(DUAL, _dual_calls)
+def _of(part: str, name: str) -> str:
+    return f"the result of {name}" if part == name else f"{part} of {name}"
+
+
+def _copy(array: Any) -> Any:
+    return namespace(array).copy(array)
+
+
+def _require_own_memory(name: str, part: str, value: Any, call: Call) -> None:
+    held = set(call.distinct.get(part, ())) | (set(call.given) - set(call.arrays))
+    for key in sorted(held):
+        array = call.given[key]
+        if not hasattr(array, "tocsr"):
+            shared = value is array or np.shares_memory(to_numpy(value), to_numpy(array))
+            require(not shared, f"{_of(part, name)} shares memory with its argument {key}; return a new array.")
+
+
+def run_axis(name: str, call: Call, tolerance: float = 1e-10) -> None:
+    """Points of several runs, shape (R, d), give what each gives alone, shape (d,)."""
+    together = call()
+    sizes = {part: float(np.abs(to_numpy(value)).max(initial=1e-12)) for part, value in together.items()}
+    runs = len(next(iter(call.arrays.values())))
+    for j in range(runs):
+        given = {key: array[j] for key, array in call.arrays.items()}
+        for part, single in call(**given).items():
+            one, other = to_numpy(together[part])[j], to_numpy(single)
+            what = _of(part, name)
+            seen = f"{what} has shape {np.shape(other)} for a single run, {np.shape(one)} is needed."
+            require(np.shape(one) == np.shape(other), seen)
+            far = apart(one, other, sizes[part])
+            if not far <= tolerance:
+                seen = f"{what}, run {j} of {runs}, differs from the same run alone by {far:.2g}, relatively"
+                raise Fault(f"{seen}, {differing(one, other)}.", shown(**given))
+
+
+def precision(name: str, call: Call) -> None:
+    """Arrays in float32 give arrays in float32: one float64 promotes a whole step."""
+    xp = namespace(next(iter(call.arrays.values())))
+    for part, value in call.converted(xp, "float32").items():
+        kind = str(value.dtype)
+        require(not kind.endswith("64"), f"{_of(part, name)} is {kind} where all arguments are float32.")
+
+
+def engines(name: str, call: Call) -> None:
+    """NumPy arrays and torch tensors give the same numbers."""
+    ours = call()
+    mine = namespace(next(iter(call.arrays.values()))).name
+    xp = engine("torch" if mine == "numpy" else "numpy")
+    try:
+        theirs = call.converted(xp)
+        kinds = {part: namespace(value).name for part, value in theirs.items()}
+    except Exception as error:  # whatever code for one engine does with the other's arrays
+        first = " ".join(str(error).split())[:80]
+        raise Skip(f"{name} is not written for {xp.name} arrays ({type(error).__name__}: {first})") from None
+    for part, value in ours.items():
+        what = _of(part, name)
+        require(kinds[part] == xp.name, f"{what} is a {kinds[part]} array where all arguments are of {xp.name}.")
+        far = apart(value, theirs[part])
+        if not far <= 1e-8:
+            seen = f"{what} differs by {far:.2g} between {mine} and {xp.name}, relatively"
+            same = np.shape(value) == np.shape(theirs[part])
+            raise Fault(f"{seen}{', ' + differing(value, theirs[part]) if same else ''}.")
+
+
+def same_bits(call: str, first: Mapping[str, Any], again: Mapping[str, Any]) -> None:
+    """Raise a fault unless two calls with the same seed gave the same bits."""
+    for name, value in first.items():
+        one, other = to_numpy(value), to_numpy(again[name])
+        if not np.array_equal(one, other, equal_nan=True):
+            both = f", {differing(one, other)}" if np.shape(one) == np.shape(other) else ""
+            raise Fault(f"{name} of two {call} with the same seed differs{both}.")
+
+
+def lasting(
+    state: Any,
+    step: Callable[[Any], Any],
+    finished: Callable[[Any], bool],
+    look: Callable[[Any], Mapping[str, Any]],
+    steps: int,
+) -> int:
+    """Raise a fault if a state, or what was read from it, changes when a method goes on from it.
+
+    Parameters
+    ----------
+    state : object
+        The first state.
+    step, finished : callable
+        The method's.
+    look : callable
+        Named arrays that are read from a state.
+    steps : int
+        The most steps to take.
+
+    Returns
+    -------
+    int
+        Steps taken.
+    """
+    for taken in range(steps):
+        if finished(state):
+            return taken
+        seen = look(state)
+        kept = {name: np.array(to_numpy(value)) for name, value in seen.items()}
+        later = step(state)
+        look(later)
+        for name, value in look(state).items():
+            wrote = f"{name} of a state changed when the method went on from it: a state must not be written to."
+            require(np.array_equal(to_numpy(value), kept[name]), wrote)
+            lent = f"{name} changed after it was read from a state: return a new array."
+            require(np.array_equal(to_numpy(seen[name]), kept[name]), lent)
+        state = later
+    return steps
+
+
+@contextmanager
+def unchanged(call: str, arrays: Mapping[str, Any]) -> Iterator[None]:
+    """Raise a fault if a call changes one of its arrays, or the global random state of a library."""
+    before, states = {name: _bits(array) for name, array in arrays.items()}, _random_states()
+    yield
+    for name, array in arrays.items():
+        require(_bits(array) == before[name], f"{call} changed its argument {name}.")
+    for name, state in _random_states().items():
+        drew = f"{call} drew from the global random state of {name}; draw from the caller's seed."
+        require(states.get(name, state) == state, drew)
+
+
+def _bits(array: Any) -> bytes:
+    if hasattr(array, "tocsr"):
+        array = array.data
+    return bytes(np.ascontiguousarray(to_numpy(array)).tobytes())
+
+
+def _random_states() -> dict[str, bytes]:
+    legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002  # looked at, never drawn from
+    states = {"random": repr(random.getstate()).encode(), "numpy": repr(legacy["state"]["pos"]).encode()}
+    states["numpy"] += legacy["state"]["key"].tobytes()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        states["torch"] = torch.get_rng_state().numpy().tobytes()
+    return states

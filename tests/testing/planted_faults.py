@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import minmaxcon as mm
 from minmaxcon.testing import Finding
-from minmaxcon.testing.harness import run_check
-from minmaxcon.testing.parts import Part, constraint_part, generator_part, oracle_part, problem_parts, solver_part
+from minmaxcon.testing.check import Findings, Part
+from minmaxcon.testing.constraint import constraint_part
+from minmaxcon.testing.generator import generator_part
+from minmaxcon.testing.oracle import oracle_part
+from minmaxcon.testing.problem import problem_parts
+from minmaxcon.testing.solver import solver_part
 from tests.cases import arrays, problem, regression
 from tests.problem_library import CVaR, HalfSquare, Linear, MeanGap, Robust, RobustRegression, WorstGroup
 from tests.testing import faulty_functions as functions
@@ -346,5 +350,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def found(part: Part, name: str) -> Finding:
-    (check,) = [check for check in part.suite if check.name == name]
-    return run_check(check, part.label, part.subject, 0)
+    """Return the finding of one check alone, without those that it comes after."""
+    (check,) = [check for check in part.checks if check.name == name]
+    alone = replace(part, checks=(replace(check, after=()),), after=())
+    return Findings([alone], 0).all()[0]

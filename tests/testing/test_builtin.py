@@ -10,7 +10,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.testing import Report, check_constraint, check_generator, check_oracle, check_problem, check_solver
-from minmaxcon.testing.search import smallest_curvature
+from minmaxcon.testing.constraint import smallest_curvature
 from minmaxcon_problems.fair_auc import resolve_metric
 from minmaxcon_problems.fair_auc.target.problem import build_target_problem
 from tests.cases import ORACLES, PROBLEMS, SOLVERS, fair_auc, labelled, problem

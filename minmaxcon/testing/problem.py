@@ -1,30 +1,108 @@
-"""What a problem must satisfy as a whole: fused evaluation, its data, its starting point, its bounds from below."""
+"""Checks of a problem and all its parts: fused evaluation, data, starting point, bounds from below, optimum."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.core import ConstraintFamily, Evaluation, MinMaxProblem, Position, Source, Status
+from minmaxcon.core import Batch, ConstraintFamily, MinMaxProblem, Position, RefreshedProblem, Status
 from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.core.lower import lower_bound
-from minmaxcon.errors import Unsupported
-from minmaxcon.testing.functions import rows_of, taken
-from minmaxcon.testing.generator_laws import interior
-from minmaxcon.testing.harness import Fault, Skip, Suite, at, reference, require, shown, unchanged
+from minmaxcon.errors import InvalidInput
+from minmaxcon.geometry import PerspectiveGenerator
+from minmaxcon.testing.check import (
+    Check,
+    Fault,
+    Part,
+    Skip,
+    at,
+    bounded,
+    exact_solutions,
+    report_of,
+    require,
+    require_kind,
+    shown,
+)
+from minmaxcon.testing.constraint import constraint_part
+from minmaxcon.testing.generator import generator_part, interior
+from minmaxcon.testing.purity import Call, converted, purity_checks, rows_of, taken, unchanged
+from minmaxcon.testing.report import Report
 
-__all__ = ["PROBLEM", "fresh_values", "like_data", "single_run"]
-
-PROBLEM = Suite()
+__all__ = [
+    "PROBLEM",
+    "check_problem",
+    "finite_problem",
+    "fresh_values",
+    "like_data",
+    "problem_parts",
+    "single_run",
+]
 
 _PARTS = "howto/new_problem.html#what-each-part-must-obey"
 _AUTOGRAD = "howto/new_problem.html#without-autograd"
 _CLASS = "theory/problem_class.html#what-is-assumed"
 _LEVEL = "theory/level_set.html#what-a-level-proves"
-_CODE = "howto/conformance.html#arrays-and-runs"
 _DATA = "howto/conformance.html#data"
+
+_STREAM = "the data are a stream"
+_SURROGATES = 1e-2  # how exact the slopes of surrogates must be: they may be read from tables
+
+
+def check_problem(problem: Any, *, seed: int = 0) -> Report:
+    """Check a problem and all that it is made of.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        What is checked.
+    seed : int
+        Seed of all that is drawn.
+
+    Returns
+    -------
+    Report
+        The findings of :func:`check_generator` on its geometry, its inner blocks and the generator over its levels
+        (with the theorem's K), of :func:`check_constraint` on its objective and constraints, and of the problem as a
+        whole: fused evaluation, data, starting point, bounds from below, the optimum by cvxpy.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no problem.
+    """
+    return report_of(str(getattr(problem, "name", problem)), problem_parts(problem), seed)
+
+
+def problem_parts(problem: Any) -> list[Part]:
+    """Return the checks of a problem: of its geometry, its inner blocks, their generator, its functions and itself."""
+    require_kind("problem", problem, MinMaxProblem, "a MinMaxProblem, such as load_problem() returns")
+    functions = {"objective": problem.objective}
+    for i, constraint in enumerate(problem.constraints):
+        functions[f"constraints[{i}]" + (f" {constraint.name}" if constraint.name != "constraint" else "")] = constraint
+    blocks: dict[str, Part] = {}  # like blocks are checked once
+    for label, function in functions.items():
+        if function.dual is not None:
+            blocks.setdefault(repr(function.dual), generator_part(function.dual, f"inner block of {label}"))
+    levels = PerspectiveGenerator([function.dual for function in functions.values()], "theorem")
+    slopes = {"slopes": _SURROGATES} if isinstance(problem, RefreshedProblem) else {}
+    parts = tuple(
+        constraint_part(function, problem.primal, problem.data, problem.start, label=label, **slopes)
+        for label, function in functions.items()
+    )
+    whole = Part("problem", problem, PROBLEM, after=parts)
+    return [generator_part(problem.primal, "primal"), *blocks.values(), generator_part(levels, "dual"), *parts, whole]
+
+
+def finite_problem(problem: Any) -> MinMaxProblem:
+    """Return a problem of one run on finite data, or refuse what is none."""
+    require_kind("problem", problem, MinMaxProblem, "a MinMaxProblem on finite data")
+    if problem.data.size is None:
+        need = "must be a MinMaxProblem on finite data: nothing is exact on a stream."
+        raise InvalidInput("problem", problem.name, need)
+    return single_run(problem)
 
 
 def like_data(problem: MinMaxProblem, x: Any) -> Any:
@@ -52,15 +130,10 @@ def _points(problem: MinMaxProblem, rng: np.random.Generator, count: int) -> Any
     return like_data(problem, interior(problem.primal, rng, count))
 
 
-def _batch(data: Source, rows: int = 500) -> dict[str, Any]:
-    if data.size is not None:
-        return taken(next(iter(data.chunks(20_000)))[1], 0, rows)
-    batches, _ = data.draw(Position.start(np.random.default_rng(0)), 1, rows)
-    return dict(next(iter(batches)))
-
-
-def _families(problem: MinMaxProblem) -> dict[str, ConstraintFamily]:
-    return {"family": problem.family, "constraint_family": problem.constraint_family}
+def _batch(problem: MinMaxProblem, rows: int = 500) -> Batch:
+    if problem.data.size is not None:
+        return taken(next(iter(problem.data.chunks(20_000)))[1], 0, rows)
+    return next(iter(problem.data.draw(Position.start(np.random.default_rng(0)), 1, rows)[0]))
 
 
 def _duals(family: ConstraintFamily, rng: np.random.Generator, like: Any, runs: int) -> tuple[Any, Any]:
@@ -72,23 +145,27 @@ def _duals(family: ConstraintFamily, rng: np.random.Generator, like: Any, runs: 
     return xp.asarray(y, like), xp.asarray(a, like)
 
 
-def _parts(found: Evaluation, y: Any, a: Any) -> dict[str, Any]:
-    parts = {"F": found.F, "G": found.G, "the gradient": found.pullback(y, a)}
+def _evaluated(family: ConstraintFamily, batch: Batch, x: Any, y: Any, a: Any) -> dict[str, Any]:
+    found = family.evaluate(x, batch)
+    return {"F": found.F, "G": found.G, "the gradient": found.pullback(y, a)}
+
+
+def _numbers(parts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: np.array(to_numpy(part), dtype=np.float64) for name, part in parts.items()}
 
 
-@PROBLEM.check("Functions evaluated together give what each gives alone, in the order of the levels.", _AUTOGRAD)
-def fused(problem: MinMaxProblem, rng: np.random.Generator) -> str:
-    batch, x = _batch(problem.data), _points(problem, rng, 4)
+def _fused(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    """Functions evaluated together give what each gives alone, in the order of the levels."""
+    batch, x = _batch(problem), _points(problem, rng, 4)
     tolerance = 1e-9 if x.dtype.itemsize == 8 else 1e-4
-    for where, family in _families(problem).items():
+    for where in ("family", "constraint_family"):
+        family = getattr(problem, where)
         y, a = _duals(family, rng, x, 4)
-        together = _parts(family.evaluate(x, batch), y, a)
-        alone = _parts(SeparateFamily(family.constraints).evaluate(x, batch), y, a)
+        together = _numbers(_evaluated(family, batch, x, y, a))
+        alone = _numbers(_evaluated(SeparateFamily(family.constraints), batch, x, y, a))
         for name, part in together.items():
-            require(
-                part.shape == alone[name].shape, f"{name} of {where} has shape {part.shape}, not {alone[name].shape}."
-            )
+            shapes = f"{name} of {where} has shape {part.shape}, not {alone[name].shape}."
+            require(part.shape == alone[name].shape, shapes)
             scale = 1e-9 + np.abs(alone[name]).max(initial=0.0)
             worst = at(np.abs(part - alone[name]) / scale, tolerance)
             if worst is not None:
@@ -98,29 +175,12 @@ def fused(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     return f"{len(problem.family.constraints)} functions"
 
 
-@PROBLEM.check("Fused evaluation changes nothing it is given and shares no buffer between calls.", _CODE)
-def pure(problem: MinMaxProblem, rng: np.random.Generator) -> str:
-    batch, x = _batch(problem.data), _points(problem, rng, 3)
-    family = problem.family
-    y, a = _duals(family, rng, x, 3)
-    given = {"x": x, "y": y, "a": a, **{f"batch[{name!r}]": array for name, array in batch.items()}}
-    with unchanged("family.evaluate()", given):
-        found = family.evaluate(x, batch)
-        slope = found.pullback(y, a)
-    kept = [np.array(to_numpy(part)) for part in (found.F, found.G, slope)]
-    family.evaluate(_points(problem, rng, 3), batch).pullback(y, a)
-    for name, part, old in zip(("F", "G", "the gradient"), (found.F, found.G, slope), kept, strict=True):
-        seen = f"{name} of the first call changed in the second: a buffer is shared."
-        require(np.array_equal(to_numpy(part), old, equal_nan=True), seen)
-    return "3 runs"
-
-
-@PROBLEM.check("Every function is finite where solvers start, and the start lies in X.", _PARTS)
-def start(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+def _start(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    """Every function is finite where solvers start, and the start lies in X."""
     x = problem.start_point(1)
     require(np.all(to_numpy(problem.primal.contains(x, 1e-6))), "the start lies outside X.", shown(start=x[0]))
     y, a = _duals(problem.family, rng, x, 1)
-    found = _parts(problem.family.evaluate(x, _batch(problem.data)), y, a)
+    found = _numbers(_evaluated(problem.family, _batch(problem), x, y, a))
     for name, part in found.items():
         require(np.isfinite(part).all(), f"{name} is not finite at the start.", shown(start=x[0]))
     if problem.data.size is None:
@@ -129,16 +189,19 @@ def start(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     return f"f_0 = {values[0, 0]:.6g}, largest f_i - b_i = {values[:, 1:].max():.3g}"
 
 
-@PROBLEM.check("draw(position, ...) depends on the position alone, and not on how steps are split among calls.", _DATA)
-def draws(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+def _draws(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    """draw(position, ...) depends on the position alone, and not on how steps are split among calls."""
     data, first = problem.data, Position.start(np.random.default_rng(int(rng.integers(2**31))))
-    whole, end = data.draw(first, 6, 5)
-    with unchanged("draw()", {}):
-        batches = [{name: _copy(array) for name, array in batch.items()} for batch in whole]
-    part, middle = data.draw(first, 2, 5)
-    pieces = [{name: _copy(array) for name, array in batch.items()} for batch in part]
-    rest, last = data.draw(middle, 4, 5)
-    pieces += [{name: _copy(array) for name, array in batch.items()} for batch in rest]
+
+    def drawn(position: Position, steps: int) -> tuple[list[dict[str, Any]], Position]:
+        with unchanged("draw()", {}):
+            batches, after = data.draw(position, steps, 5)
+            return [{name: _dense(array) for name, array in batch.items()} for batch in batches], after
+
+    batches, end = drawn(first, 6)
+    begun, middle = drawn(first, 2)
+    rest, last = drawn(middle, 4)
+    pieces = begun + rest
     require(len(batches) == len(pieces), f"{len(batches)} batches at once, {len(pieces)} in two calls.")
     require(end.samples == last.samples, f"{end.samples} samples counted at once, {last.samples} in two calls.")
     for step, (one, other) in enumerate(zip(batches, pieces, strict=True)):
@@ -149,15 +212,15 @@ def draws(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     return "6 batches at once, and as 2 and 4"
 
 
-def _copy(array: Any) -> Any:
+def _dense(array: Any) -> Any:
     return array.toarray() if hasattr(array, "toarray") else np.array(to_numpy(array))
 
 
-@PROBLEM.check("The pieces of chunks() are shares of all data, and the batches of draw() have its mean.", _DATA)
-def sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+def _sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    """The pieces of chunks() are shares of all data, and the batches of draw() have its mean."""
     data = problem.data
     if data.size is None:
-        raise Skip("the data are a stream: there is no exact mean")
+        raise Skip(f"{_STREAM}: there is no exact mean")
     x, family = _points(problem, rng, 1), problem.family
 
     def stacked(batch: Any) -> Any:
@@ -186,10 +249,10 @@ def sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     return f"3 pieces; 400 batches of 20, within {excess.max(initial=0.0):.2g} standard errors"
 
 
-@PROBLEM.check("refine(x, data) makes no function larger and stays in X.", _PARTS)
-def refine(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+def _refine(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    """refine(x, data) makes no function larger and stays in X."""
     if problem.data.size is None:
-        raise Skip("the data are a stream")
+        raise Skip(_STREAM)
     x = _points(problem, rng, 3)
     moved = problem.family.refine(x, problem.data)
     inside = np.asarray(to_numpy(problem.primal.contains(moved, 1e-6)))
@@ -199,16 +262,15 @@ def refine(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     worst = at((after - before) / (1.0 + np.abs(before)), 1e-6 if x.dtype.itemsize == 8 else 1e-3)
     if worst is not None:
         j, i = divmod(worst, before.shape[1])
-        raise Fault(
-            f"function {i} rises from {before[j, i]:.6g} to {after[j, i]:.6g}.", shown(x=x[j], refined=moved[j])
-        )
+        seen = f"function {i} rises from {before[j, i]:.6g} to {after[j, i]:.6g}."
+        raise Fault(seen, shown(x=x[j], refined=moved[j]))
     return "3 points"
 
 
-@PROBLEM.check("The lower bound from any duals is below max_i f_i(x) - b_i at every x.", _LEVEL)
-def lower_bounds(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+def _lower_bounds(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    """The lower bound from any duals is below max_i f_i(x) - b_i at every x."""
     if problem.data.size is None:
-        raise Skip("the data are a stream: no lower bound is proved")
+        raise Skip(f"{_STREAM}: no lower bound is proved")
     single = single_run(problem)
     x = single.start_point(1)
     value = float(fresh_values(single, to_numpy(x))[0, 0])
@@ -225,16 +287,13 @@ def lower_bounds(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     return f"{found:.4g} at random duals, {tops.min():.4g} at the best of 100 points"
 
 
-@PROBLEM.check("cvxpy's optimum is feasible by an exact pass, and no feasible point has a smaller objective.", _CLASS)
-def reference_optimum(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+def _reference_optimum(problem: MinMaxProblem, rng: np.random.Generator) -> str:
+    """The optimum by cvxpy is feasible by an exact pass, and no feasible point has a smaller objective."""
     if problem.data.size is None:
-        raise Skip("the data are a stream")
-    exact = reference()
+        raise Skip(_STREAM)
     single = single_run(problem)
-    try:
-        best = exact.solve_exact(single)
-    except Unsupported as reason:
-        raise Skip(str(reason)) from None
+    with exact_solutions() as (reference, _):
+        best = reference.solve_exact(single)
     if best.status is Status.INFEASIBLE:
         raise Skip("cvxpy finds the problem infeasible")
     x, objective = best.x, float(best.objective)
@@ -247,8 +306,28 @@ def reference_optimum(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     others = np.concatenate([others, x + 0.1 * (others - x), np.asarray(to_numpy(single.start_point(1)))])
     many = fresh_values(single, others)
     better = np.where(many[:, 1:].max(1) <= 0, objective - many[:, 0], -np.inf)
-    worst = at(better, 1e-5 * scale)
-    if worst is not None:
-        seen = f"a feasible point has f_0 = {many[worst, 0]:.6g} < {objective:.6g}."
-        raise Fault(seen, shown(x=others[worst]))
+    seen = f"a feasible point has f_0 = {{least:.6g}} < {objective:.6g}."
+    bounded(better, 1e-5 * scale, seen, {"x": others}, least=many[:, 0])
     return f"f* = {objective:.6g}"
+
+
+def _calls(problem: MinMaxProblem, rng: np.random.Generator) -> dict[str, Call]:
+    xp, family = namespace(problem.data.like), problem.family
+    y, a = _duals(family, rng, np.zeros(1), 5)
+    drawn = {"x": interior(problem.primal, rng, 5), "y": y, "a": a}
+    arrays = {name: xp.create(array) for name, array in drawn.items()}
+    batch = converted(taken(_batch(problem), 0, 50), xp, "float64")
+    call = Call(lambda batch, **given: _evaluated(family, batch, **given), arrays, batch)
+    return {"family.evaluate()": call}
+
+
+PROBLEM = (
+    Check("fused", _AUTOGRAD, _fused),
+    Check("start", _PARTS, _start),
+    Check("draws", _DATA, _draws),
+    Check("sampling", _DATA, _sampling),
+    Check("refine", _PARTS, _refine),
+    Check("lower_bounds", _LEVEL, _lower_bounds),
+    Check("reference_optimum", _CLASS, _reference_optimum),
+    *purity_checks(_calls),
+)
