@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -393,7 +393,7 @@ def _curvature(function: Function, rng: np.random.Generator) -> str:
     worst, example = np.inf, ""
     inner, center = function.inner(rng, tries), np.asarray(function.primal.center)
     for x, alpha in zip(0.45 * (points[:tries] + function.start) + 0.1 * center, inner, strict=True):
-        least, along = smallest_curvature(lambda u, alpha=alpha: function.slope(u, alpha), x, basis)
+        least, along = smallest_curvature(partial(function.slope, alpha=alpha), x, basis)
         if least < worst:
             worst, example = least, shown(x=x, direction=along, alpha=alpha)
     scale = function.size(points)

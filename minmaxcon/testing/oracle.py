@@ -249,7 +249,7 @@ def _require_inside(block: Any, i: int, weight: Any, part: Any) -> None:
 
 
 def _estimate(trial: OracleTrial, _rng: np.random.Generator) -> str:
-    """The point x lies in X, weights in the simplex, scaled in y_i A_i; upper is the largest of values; nothing failed."""
+    """The point lies in X, weights in the simplex, scaled in y_i A_i; upper is the largest of values; no failure."""
     for problem, levels, found in trial.every:
         _require_valid(problem.at_level(levels), found)
         top = np.asarray(found.values).max(1)
@@ -340,7 +340,7 @@ def _tightness(trial: OracleTrial, _rng: np.random.Generator) -> str:
 
 
 def _progress(trial: OracleTrial, _rng: np.random.Generator) -> str:
-    """The point x is at most half as far above H as the start in max_i f_i(x) - b_i, on average of levels, without noise."""
+    """The point is at most half as far above H as the start in max_i f_i(x) - b_i, on average of levels, no noise."""
 
     def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
         known = _known(problem, levels)

@@ -13,8 +13,13 @@ from minmaxcon.testing.solver import SOLVER
 from tests.testing.planted_faults import FAULTS, Fault, found
 
 TABLES = {
-    "generator": GENERATOR, "block": BLOCK, "dual": DUAL, "constraint": CONSTRAINT,
-    "problem": PROBLEM, "oracle": ORACLE, "solver": SOLVER,
+    "generator": GENERATOR,
+    "block": BLOCK,
+    "dual": DUAL,
+    "constraint": CONSTRAINT,
+    "problem": PROBLEM,
+    "oracle": ORACLE,
+    "solver": SOLVER,
 }
 
 
