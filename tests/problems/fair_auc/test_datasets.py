@@ -66,9 +66,7 @@ def test_the_counts_of_missing_cells_are_those_of_the_documentation() -> None:
     said = f"Missing: {lost.sum()} cells in {rows} rows, {empty.sum()} empty and {coded.sum()} of code 666."
     assert said in load_dataset("loanapp").notes
     page = " ".join((Path(__file__).parents[3] / "docs" / "howto" / "data.rst").read_text(encoding="utf-8").split())
-    assert f"{empty.sum()} cells in {empty.any(axis=1).sum()} rows are empty" in page
-    assert f"{coded.sum()} cells in {coded.any(axis=1).sum()} rows hold the code 666" in page
-    assert f"together {lost.sum()} cells in {lost.any(axis=1).sum()} rows" in page
+    assert f"{lost.sum()} cells ({rows} rows) are missing, {coded.sum()} of them coded 666" in page
 
 
 def test_loanapp_is_stratified_seeded_and_fast() -> None:
