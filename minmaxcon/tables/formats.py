@@ -20,7 +20,7 @@ import numpy as np
 
 from minmaxcon.errors import DataError
 from minmaxcon.tables.columns import ColumnBuilder, Table, unknown_column
-from minmaxcon.tables.lines import bounded_lines, existing_file, place, shown, source_name
+from minmaxcon.tables.lines import MAX_LINE, bounded_lines, existing_file, place, shown, source_name
 
 __all__ = ["FORMATS", "file_format", "read_source"]
 
@@ -117,14 +117,15 @@ def _read_csv(path: str | Path, source: str, wanted: Sequence[str] | None, by: s
     delimiter = max(_DELIMITERS, key=re.sub('"[^"]*"', "", heading).count)
     rows = _rows(itertools.chain([(first, heading)], lines), delimiter, source)
     _, heading, width = next(rows)
-    names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter))]
+    cells = next(csv.reader([heading], delimiter=delimiter)) if '"' in heading else heading.split(delimiter)
+    names = [name.strip() for name in cells]
     builders = _builders(source, names, wanted, by)
     asked = [str(names.index(builder.name)) for builder in builders]
     parse = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = arrow.ConvertOptions(include_columns=asked, column_types=dict.fromkeys(asked, pa.string()))
 
     def convert_block(text: str) -> None:
-        data = text.encode()
+        data = text.encode("utf-8-sig")  # Arrow passes over one such mark, which might be a cell's
         # Numbers for names: those that nobody asked for may be repeated. Each block is whole, however long its rows.
         read = arrow.ReadOptions(column_names=list(map(str, range(width))), use_threads=False, block_size=len(data) + 1)
         columns = arrow.read_csv(io.BytesIO(data), read, parse, convert).itercolumns()
@@ -134,12 +135,12 @@ def _read_csv(path: str | Path, source: str, wanted: Sequence[str] | None, by: s
     starts = array("q")
     block: list[str] = []
     size = 0
-    for number, row, cells in rows:
+    for number, row, found in rows:
         starts.append(number)
-        if cells != width:
+        if found != width:
             where = place(len(starts), number)
             raise DataError(
-                source, f"{where} has {cells} cells where the heading has {width}; correct the row or its quotes."
+                source, f"{where} has {found} cells where the heading has {width}; correct the row or its quotes."
             )
         block.append(row)
         size += len(row)
@@ -164,27 +165,37 @@ def _text_lines(path: str | Path, source: str) -> Iterator[tuple[int, str]]:
 def _rows(lines: Iterator[tuple[int, str]], delimiter: str, source: str) -> Iterator[tuple[int, str, int]]:
     """Yield the line on which each row begins, the row without its end, and its number of cells.
 
-    A row with quotes, which may go on over several lines, comes out with all its cells quoted: Python's reader, which
-    is strict, decides what a quote means.
+    A row with quotes comes out with all its cells quoted.
     """
     for number, line in lines:
         row = line.rstrip("\r\n")
-        if '"' not in row and "\r" not in row:
-            if row.strip(" "):
-                yield number, row, row.count(delimiter) + 1
-            continue
-        read = [number]
+        if '"' in row or "\r" in row:
+            cells = _quoted_cells(number, line, lines, delimiter, source)
+            yield number, delimiter.join(['"' + cell.replace('"', '""') + '"' for cell in cells]), len(cells)
+        elif row.strip(" "):
+            yield number, row, row.count(delimiter) + 1
 
-        def going_on(line: str = line, read: list[int] = read) -> Iterator[str]:
-            yield line
-            for read[0], following in lines:
-                yield following
 
-        try:
-            cells = next(csv.reader(going_on(), delimiter=delimiter, skipinitialspace=True, strict=True))
-        except csv.Error as failure:
-            raise DataError(source, f"line {read[0]} cannot be split into cells ({failure}); correct it.") from failure
-        yield number, delimiter.join(['"' + cell.replace('"', '""') + '"' for cell in cells]), len(cells)
+def _quoted_cells(
+    first: int, line: str, following: Iterator[tuple[int, str]], delimiter: str, source: str
+) -> list[str]:
+    """Return the cells of a row that begins on this line; Python's strict reader decides where its quotes end."""
+    last = first
+
+    def lines() -> Iterator[str]:
+        nonlocal last
+        yield line
+        size = len(line)
+        for number, text in following:
+            last, size = number, size + len(text)
+            if size > MAX_LINE:
+                raise csv.Error(f"the row that begins on line {first} is longer than {MAX_LINE:,} characters")
+            yield text
+
+    try:
+        return next(csv.reader(lines(), delimiter=delimiter, skipinitialspace=True, strict=True))
+    except csv.Error as failure:
+        raise DataError(source, f"line {last} cannot be split into cells ({failure}); correct its quotes.") from failure
 
 
 def _read_parquet(path: str | Path, source: str, wanted: Sequence[str] | None, by: str) -> Table:

@@ -70,6 +70,7 @@ BAD: list[tuple[str, str | bytes, tuple[str, ...]]] = [
     ),
     ("lone carriage returns", GOOD.replace("\n", "\r"), ("line 1", "cells")),
     ("open quote in a long file", 'a,b\n1,"x\n' + "1,2\n" * 40_000, ("cells", "field larger than")),
+    ("endless row", "a,b\n" + '"x\n","x\n",' * 150_000, ("cells", "row that begins on line 2 is longer than")),
 ]
 
 

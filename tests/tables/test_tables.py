@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import minmaxcon.tables.formats
@@ -130,14 +130,13 @@ awkward = st.sampled_from([*AWKWARD.split("|"), "two\nlines", "two\r\nlines"])
     st.sampled_from([",", ";", "\t"]),
     st.sampled_from(["\n", "\r\n"]),
 )
+@example([["\ufeff"], ["\ufeffx"]], csv.QUOTE_MINIMAL, ",", "\n")  # a mark of the byte order where a block begins
 def test_cells_are_what_the_standard_library_writes(
     tmp_path_factory: Any, rows: list[list[str]], quoting: Any, delimiter: str, end: str
 ) -> None:
-    """Blocks are cut at every row, too."""
+    """Blocks are cut at every row, too; two columns at least, as a lone empty cell is a blank line."""
     text = io.StringIO()
-    heading = [
-        f"column {k}" for k in range(len(rows[0]) + 1)
-    ]  # two columns at least: a lone empty cell is a blank line
+    heading = [f"column {k}" for k in range(len(rows[0]) + 1)]
     csv.writer(text, quoting=quoting, delimiter=delimiter, lineterminator=end).writerows(
         [heading, *([*row, "z"] for row in rows)]
     )
@@ -177,7 +176,7 @@ def test_reading_loads_neither_pandas_nor_scikit_learn(tmp_path: Path) -> None:
 
 def test_wide_and_long_rows_are_read(tmp_path: Path) -> None:
     """A heading of more than 128 KiB, and cells of some."""
-    names = [f"a_column_with_a_rather_long_name_{k}" for k in range(5000)]
+    names = ["b" * 150_000, *(f"a_column_with_a_rather_long_name_{k}" for k in range(1, 5000))]
     rows = [[str(k * j) for k in range(5000)] for j in range(3)]
     path = written(tmp_path, "\n".join(",".join(row) for row in [names, *rows]))
     table = read_source(path)
