@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minmaxcon.checks import seed_number
+from minmaxcon.checks import finite_array, seed_number, whole
 from minmaxcon.errors import InvalidInput
 
 __all__ = ["Standardizer", "split_indices", "stratified_split_indices"]
@@ -21,9 +21,10 @@ _ROUNDING = 1e-12
 
 
 def _cumulative(fractions: Sequence[float]) -> NDArray[np.float64]:
-    shares = np.asarray(fractions, dtype=np.float64)
+    remedy = "must be positive and sum to 1, such as (0.7, 0.3)."
+    shares: NDArray[np.float64] = finite_array("fractions", fractions, remedy)
     if shares.ndim != 1 or not shares.size or not (shares > 0).all() or abs(float(shares.sum()) - 1.0) > 1e-9:
-        raise InvalidInput("fractions", tuple(fractions), "must be positive and sum to 1, such as (0.7, 0.3).")
+        raise InvalidInput("fractions", fractions, remedy)
     return np.cumsum(shares)[:-1]
 
 
@@ -63,6 +64,7 @@ def split_indices(n: int, fractions: Sequence[float], seed: int) -> tuple[Indice
     [6, 2, 2]
     """
     # A cut such as 0.7 * 10 = 6.999... is the whole number it stands for.
+    n = whole("n", n, least=0)
     cuts = np.floor(_cumulative(fractions) * n + 1e-9).astype(np.int64)
     parts = tuple(np.split(_generator(seed).permutation(n), cuts))
     if not all(map(len, parts)):

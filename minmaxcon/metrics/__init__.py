@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from minmaxcon.metrics.auc import auc, auc_gap
-from minmaxcon.metrics.delong import AUCEstimate, auc_gap_with_interval, auc_with_interval
+from minmaxcon.metrics.auc import AUCEstimate, auc, auc_gap, auc_gap_with_interval, auc_with_interval
 
 __all__ = ["AUCEstimate", "auc", "auc_gap", "auc_gap_with_interval", "auc_with_interval"]

@@ -171,7 +171,8 @@ def _rows(lines: Iterator[tuple[int, str]], delimiter: str, source: str) -> Iter
         row = line.rstrip("\r\n")
         if '"' in row or "\r" in row:
             cells = _quoted_cells(number, line, lines, delimiter, source)
-            yield number, delimiter.join(['"' + cell.replace('"', '""') + '"' for cell in cells]), len(cells)
+            plain = f'"{delimiter}"'.join([cell.replace('"', '""') for cell in cells])
+            yield number, f'"{plain}"', len(cells)
         elif row.strip(" "):
             yield number, row, row.count(delimiter) + 1
 

@@ -22,6 +22,11 @@ def position(seed: int = 0) -> mm.Position:
     return mm.Position.start(np.random.default_rng(seed))
 
 
+def content(where: mm.Position) -> tuple[Any, int, Any]:
+    """Return what a position holds; positions themselves compare by identity."""
+    return where.generator, where.samples, where.memory
+
+
 def values(stream: mm.Stream, where: mm.Position, steps: int, size: int) -> tuple[list[float], mm.Position]:
     batches, after = stream.draw(where, steps, size)
     return [float(z) for batch in batches for z in batch["z"]], after

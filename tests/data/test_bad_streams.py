@@ -18,8 +18,7 @@ def at(number: int, bad: dict[str, Any], count: int = 40) -> list[dict[str, Any]
     return [{"z": float(i), "v": [1.0, 2.0]} if i + 1 != number else bad for i in range(count)]
 
 
-@pytest.mark.parametrize("shuffle", [1, 8, 1000])
-@pytest.mark.parametrize("steps", [1, 40])
+@pytest.mark.parametrize("shuffle, steps", [(1, 40), (8, 1), (1000, 40)])
 @pytest.mark.parametrize(
     "bad, message",
     [

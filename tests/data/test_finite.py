@@ -16,6 +16,7 @@ import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from tests.cases import fair_auc, labelled
+from tests.data.streams import content, position
 
 _rng = np.random.default_rng(0)
 DENSE = _rng.normal(size=(50, 3)) * (_rng.random((50, 3)) < 0.5)
@@ -35,10 +36,6 @@ def source(request: pytest.FixtureRequest) -> mm.Finite:
     return made
 
 
-def position(seed: int = 0) -> mm.Position:
-    return mm.Position.start(np.random.default_rng(seed))
-
-
 def plain(values: Any) -> Any:
     return values.toarray() if hasattr(values, "tocsr") else to_numpy(values)
 
@@ -53,15 +50,15 @@ def drawn(data: mm.Source, where: mm.Position, steps: int, size: int) -> tuple[A
 
 
 @pytest.mark.parametrize("size", [1, 7])  # an odd number of draws leaves half a word in the generator
-@pytest.mark.parametrize("parts", [(1, 8), (3, 2, 4), (1,) * 9, (9,)])
-def test_draws_do_not_depend_on_how_steps_are_split(source: mm.Finite, parts: tuple[int, ...], size: int) -> None:
+def test_draws_do_not_depend_on_how_steps_are_split(source: mm.Finite, size: int) -> None:
     whole, end = drawn(source, position(), 9, size)
-    where, pieces = position(), []
-    for part in parts:
-        piece, where = drawn(source, where, part, size)
-        pieces.append(piece)
-    np.testing.assert_array_equal(np.concatenate(pieces), whole)
-    assert where == end
+    for parts in [(1, 8), (3, 2, 4), (1,) * 9, (9,)]:
+        where, pieces = position(), []
+        for part in parts:
+            piece, where = drawn(source, where, part, size)
+            pieces.append(piece)
+        np.testing.assert_array_equal(np.concatenate(pieces), whole)
+        assert content(where) == content(end)
     assert end.samples == 9 * size
 
 
@@ -113,7 +110,7 @@ def test_all_kinds_draw_the_same_rows(other: str) -> None:
     full, end = drawn(KINDS["numpy"](), position(), 5, 6)
     found, after = drawn(KINDS[other](), position(), 5, 6)
     np.testing.assert_allclose(found, full, rtol=1e-6 if other == "float32" else 0.0)
-    assert after == end
+    assert content(after) == content(end)
 
 
 # --------------------------------------------------------------------------------------------------- sparse and dense
@@ -284,9 +281,8 @@ def with_entry(value: float, shape: tuple[int, ...] = (4, 3), at: tuple[int, ...
     return entries
 
 
-@pytest.mark.parametrize("engine", ["numpy", "torch"])
+@pytest.mark.parametrize("engine, dtype", [("numpy", "float64"), ("torch", "float32")])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_not_finite_is_named_by_row_and_column(engine: str, value: float, dtype: str) -> None:
     with pytest.raises(mm.InvalidInput, match="row 2, column 1") as caught:
         mm.Finite({"fine": np.ones(4), "features": with_entry(value)}, engine=engine, dtype=dtype)
@@ -296,10 +292,9 @@ def test_what_is_not_finite_is_named_by_row_and_column(engine: str, value: float
 
 
 @pytest.mark.parametrize("form", ["csr_array", "csr_matrix", "csc_array", "coo_array"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_is_named_in_sparse_data(form: str, value: float) -> None:
+def test_what_is_not_finite_is_named_in_sparse_data(form: str) -> None:
     entries = np.eye(4, 3)
-    entries[2, 1] = value
+    entries[2, 1] = np.nan
     with pytest.raises(mm.InvalidInput, match="row 2, column 1"):
         mm.Finite({"features": getattr(scipy.sparse, form)(entries)})
 
