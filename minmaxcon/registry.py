@@ -12,16 +12,18 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from minmaxcon.core import MinMaxProblem
-from minmaxcon.errors import InvalidInput, MinMaxConError, UnknownName, Unsupported
+from minmaxcon.errors import InvalidInput, MinMaxConError, UnknownName
 
 __all__ = [
     "COMMAND_GROUP",
     "ENTRY_POINT_GROUP",
+    "BringsData",
     "Command",
     "ProblemPlugin",
+    "SavesModels",
     "command_points",
     "load_problem",
     "plugin",
@@ -41,7 +43,8 @@ class ProblemPlugin(ABC):
     """A named problem.
 
     A plug-in registers an instance (or the class) under the entry-point group ``minmaxcon.problems``. Only :meth:`load`
-    is required; the rest lets the command line report true measures beside surrogates, save a model and use it again.
+    is required. The other methods have a default that says nothing; a plug-in may also be one that
+    :class:`SavesModels` or :class:`BringsData`.
 
     Attributes
     ----------
@@ -49,14 +52,21 @@ class ProblemPlugin(ABC):
         The name of the entry point.
     summary : str
         One line for ``minmaxcon problems``.
+    measures : mapping of str to str
+        What tables call the true measures that :meth:`evaluate` returns; others are called by their names.
     """
 
     name: str = ""
     summary: str = ""
+    measures: Mapping[str, str] = {}  # a default that no plug-in changes in place
 
     @abstractmethod
     def load(self, *args: Any, **options: Any) -> MinMaxProblem:
-        """Return the problem; the keyword arguments are the plug-in's own, all with defaults."""
+        """Return the problem; the keyword arguments are the plug-in's own, all with defaults.
+
+        The command line reads them by their annotations, and shows what the numpydoc docstring says of them: a ``float
+        | Sequence[float]`` is a number, or several that commas separate. A bound of this kind makes runs of one solve.
+        """
 
     def evaluate(self, problem: MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """Measure a solution by code that shares nothing with the solvers.
@@ -64,7 +74,7 @@ class ProblemPlugin(ABC):
         Parameters
         ----------
         problem : MinMaxProblem
-            What :meth:`load` returned.
+            The problem, from :meth:`load`.
         x : ndarray (d,)
             The solution of one run.
 
@@ -73,37 +83,19 @@ class ProblemPlugin(ABC):
         mapping
             ``objective``, :math:`f_0(x)`; ``values``, the list of :math:`f_i(x)`, bounds not subtracted; and one
             mapping for each part of the data (``train``, ``test``) with the true measures, of which a table of several
-            runs has room for the first two.
+            runs has room for the first two. Empty where nothing is measured.
         """
         return {}
 
-    def export(self, problem: MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Return the arrays and the JSON-able description of a model that can be saved.
-
-        Raises
-        ------
-        Unsupported
-            If the plug-in's solutions are no models.
-        """
-        raise Unsupported(f"problem {self.name!r} has no model to save: its solution is the point x itself.")
-
-    def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
-        """Score new rows, an ndarray (n,), with an exported model; ``data`` is a file or data frame.
-
-        Raises
-        ------
-        Unsupported
-            If the plug-in's solutions are no models.
-        """
-        raise Unsupported(f"problem {self.name!r} has no model that scores rows.")
-
     def notes(self, problem: MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
-        """Return what a reader must be told together with results: sentences by heading, cautions under ``Mind``.
+        """Return what a reader must be told together with results: sentences by heading.
+
+        Cautions stand under ``Please note``; beside JSON they are printed on standard error.
 
         Parameters
         ----------
         problem : MinMaxProblem
-            What :meth:`load` returned.
+            The problem, from :meth:`load`.
         measured : sequence of mapping
             For each run what :meth:`evaluate` returned, with ``constraints``, the list of :math:`f_i(x) - b_i`, added.
         """
@@ -112,26 +104,6 @@ class ProblemPlugin(ABC):
     def choices(self) -> Mapping[str, Mapping[str, str]]:
         """Return the names that an option of :meth:`load` knows, each with one line of description, by option."""
         return {}
-
-    def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
-        """Return the named data sets: ``name, description, source, licence`` and, where it cannot be read, ``missing``.
-
-        Parameters
-        ----------
-        data_dir : path, optional
-            Folder of data files, as the option of :meth:`load`.
-        """
-        return ()
-
-    def download(self, name: str, data_dir: Any = None) -> tuple[Sequence[Any], Sequence[str]]:
-        """Fetch a named data set; return the files written, and sentences about them.
-
-        Raises
-        ------
-        Unsupported
-            If the plug-in has nothing to download.
-        """
-        raise Unsupported(f"problem {self.name!r} has no data to download.")
 
     def examples(self) -> Sequence[Mapping[str, Any]]:
         """Return sets of options of :meth:`load` whose problems are small enough to check and compare in seconds.
@@ -145,6 +117,40 @@ class ProblemPlugin(ABC):
         """Names of the keyword arguments of :meth:`load`."""
         parameters = inspect.signature(self.load).parameters.values()
         return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+
+
+@runtime_checkable
+class SavesModels(Protocol):
+    """A plug-in whose solutions are models, which can be saved and score new rows."""
+
+    def export(self, problem: MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the arrays and the JSON-able description of a model that can be saved."""
+
+    def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
+        """Score new rows, an ndarray (n,), with an exported model; ``data`` is a file or data frame."""
+
+
+@runtime_checkable
+class BringsData(Protocol):
+    """A plug-in with named data sets."""
+
+    def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
+        """Return the named data sets: ``name, description, source, licence`` and, where it cannot be read, ``missing``.
+
+        Parameters
+        ----------
+        data_dir : path, optional
+            Folder of data files, as the option of ``load``.
+        """
+
+    def download(self, name: str, data_dir: Any = None) -> tuple[Sequence[Any], Sequence[str]]:
+        """Fetch a named data set; return the files written, and sentences about them.
+
+        Raises
+        ------
+        UnknownName
+            There is no such data set.
+        """
 
 
 @cache
@@ -274,7 +280,7 @@ def load_problem(name: str, **options: Any) -> MinMaxProblem:
     Parameters
     ----------
     name : str
-        The problem's name, such as ``"fair_auc"``; ``minmaxcon problems`` lists all.
+        The problem's name, such as ``"toy"``; ``minmaxcon problems`` lists all.
     **options
         The plug-in's own options.
 

@@ -131,10 +131,8 @@ def test_what_a_plugin_need_not_offer(install: Any) -> None:
     assert not found.evaluate(problem, problem.start)
     assert not found.notes(problem, [])
     assert not found.choices()
-    assert not found.datasets()
-    for call in (lambda: found.export(problem, None), lambda: found.predict({}, {}, None), lambda: found.download("x")):
-        with pytest.raises(mm.Unsupported, match="'toy'"):
-            call()
+    assert not found.measures
+    assert not isinstance(found, registry.SavesModels | registry.BringsData)
 
 
 def test_options_may_be_open(install: Any) -> None:

@@ -3,9 +3,10 @@
 from minmaxcon.cli.main import main
 from minmaxcon.cli.options import Flag, Whole, names_of, one_line, wholes_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
-from minmaxcon.cli.running import Finished, finish, load
+from minmaxcon.cli.solve import CAUTIONS, Finished, finish, load
 
 __all__ = [
+    "CAUTIONS",
     "Finished",
     "Flag",
     "Output",

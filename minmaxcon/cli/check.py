@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, words_of
 from minmaxcon.cli.output import Output
+from minmaxcon.cli.solve import load_problem
 
 __all__ = ["check"]
 
@@ -21,14 +20,14 @@ def check(
     seed: Whole = 0,
     json: Flag = False,
     quiet: Flag = False,
-    **options: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    **options: Any,
 ) -> int:
     """Check a problem against what the theory needs of it, and say what is wrong with an example.
 
     Its geometry, inner blocks, objective, constraints and data are tried on drawn points: unbiased terms, gradients,
-    convexity, prox, diameter, worst-case values, purity, runs and array engines. The problem's own options follow as
-    with `minmaxcon solve`, such as `--kappa 0.1`; without any, each of the problem's examples is checked. Exit status
-    0 if all passed, 1 if a check failed, 2 for bad input.
+    convexity, prox, diameter, worst-case values, purity, runs and array engines. `minmaxcon check NAME --help` also
+    shows the options of that problem; without any, each of the problem's examples is checked. Exit status 0 if all
+    passed, 1 if a check failed, 2 for bad input.
 
     Parameters
     ----------
@@ -40,12 +39,9 @@ def check(
         Print the reports as JSON, and nothing else on standard output.
     quiet
         No notes.
-    options
-        Options of the problem.
     """
     import json as codec
 
-    from minmaxcon.cli.running import load_problem, options_of
     from minmaxcon.testing import check_problem
 
     output = Output(json=json, quiet=quiet)
@@ -53,9 +49,9 @@ def check(
         raise mm.InvalidInput("seed", seed, "must be at least 0.")
     reports = []
     with output.guarded():
-        plugin, given = mm.plugin(name), options_of(name, options, check)
+        plugin = mm.plugin(name)
         seeded = {"seed": seed} if "seed" in plugin.options() else {}
-        chosen = [{**example, **seeded} for example in ([given] if given else plugin.examples())]
+        chosen = [{**example, **seeded} for example in ([options] if options else plugin.examples())]
         for place, example in enumerate(chosen, start=1):
             if len(chosen) > 1:
                 output.note(f"{_headline(name, example)} ({place} of {len(chosen)})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from cyclopts import Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, Whole, names_of, value_of, wholes_of
+from minmaxcon.cli.options import Flag, Whole, names_of, wholes_of
 from minmaxcon.cli.output import Output, table, wrapped
+from minmaxcon.cli.solve import load, load_problem
 from minmaxcon.solvers import named_solver, solver_names
 
 if TYPE_CHECKING:
@@ -44,13 +46,13 @@ def compare(
     overwrite: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
-    **options: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    **options: Any,
 ) -> int:
     """Compare solvers on a problem, or on all: time, samples, gap, and violation along the way.
 
     Each solver runs with its default settings under the same budget, and its clock stands still while it is looked at.
-    The optimal value comes from a conic solver where the problem has a cvxpy form. The problem's own options follow as
-    with `minmaxcon solve`, such as `--kappa 0.1`.
+    The optimal value comes from a conic solver where the problem has a cvxpy form. `minmaxcon compare NAME --help` also
+    shows the options of that problem.
 
     Parameters
     ----------
@@ -72,8 +74,6 @@ def compare(
         Print the content of comparison.json on standard output, and nothing else there.
     quiet
         No progress and no notes.
-    options
-        Options of the problem.
     """
     from minmaxcon.results.compare_tables import as_data, comparison_text
     from minmaxcon.results.folders import check_folder, write_folder
@@ -137,10 +137,18 @@ def _chosen(words: Sequence[str] | None) -> dict[str, mm.Solver]:
         if not all(key and value for key, _, value in parts):
             raise mm.InvalidInput("solvers", word, "settings follow the name as in sfls:steps=500:tolerance=0.01.")
         try:
-            found[word] = named_solver(name, **{key.replace("-", "_"): value_of(text, None) for key, _, text in parts})
+            found[word] = named_solver(name, **{key.replace("-", "_"): _value(text) for key, _, text in parts})
         except mm.InvalidInput as refusal:
             raise mm.InvalidInput("solvers", word, str(refusal)) from None
     return found
+
+
+def _value(text: str) -> Any:
+    """Return the number or the text that a setting of a solver is."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def _that_apply(found: Comparison) -> Comparison:
@@ -150,14 +158,14 @@ def _that_apply(found: Comparison) -> Comparison:
 
 
 def _comparisons(
-    name: str, solvers: Mapping[str, mm.Solver], budget: Mapping[str, Any], options: Mapping[str, str], output: Output
+    name: str, solvers: Mapping[str, mm.Solver], budget: Mapping[str, Any], options: Mapping[str, Any], output: Output
 ) -> list[Comparison]:
     from minmaxcon.results.compare import compare as compare_solvers
 
     if name == ALL:
-        problems = _all_problems(options, output)
+        problems = _all_problems(output)
     else:
-        problems = {name: _loaded(name, options, budget["seeds"][0])}
+        problems = {name: load(name, options, seed=budget["seeds"][0]).problem}
     found = []
     for place, (label, problem) in enumerate(problems.items(), start=1):
         if len(problems) > 1:
@@ -169,19 +177,8 @@ def _comparisons(
     return found
 
 
-def _loaded(name: str, options: Mapping[str, str], seed: int) -> mm.MinMaxProblem:
-    """Load a problem with its options as they stand on the command line; the first seed splits its data."""
-    from minmaxcon.cli.running import load_problem, options_of
-
-    given = options_of(name, options, compare)
-    return load_problem(name, {**({"seed": seed} if "seed" in mm.plugin(name).options() else {}), **given})
-
-
-def _all_problems(options: Mapping[str, str], output: Output) -> dict[str, mm.MinMaxProblem]:
+def _all_problems(output: Output) -> dict[str, mm.MinMaxProblem]:
     """Load the first example of every installed problem; one that cannot be loaded is left out, which is said."""
-    from minmaxcon.cli.running import load_problem, options_of
-
-    options_of(None, options, compare)
     found = {}
     for name in mm.plugin_names():
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from cyclopts import App
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag
 from minmaxcon.cli.output import Output, table, wrapped
+from minmaxcon.registry import BringsData
 
 __all__ = ["data_app", "problems"]
 
@@ -72,7 +74,7 @@ def data_list(*, data_dir: Path | None = None, json: Flag = False) -> int:
     with output.guarded():
         found = [
             {"problem": name, **known}
-            for name, plugin in _plugins()
+            for name, plugin in _with_data()
             for known in plugin.datasets(None if data_dir is None else str(data_dir))
         ]
     output.result(_json(found) if json else "\n".join(map(_dataset_text, found)))
@@ -106,25 +108,23 @@ def data_get(name: str, /, *, data_dir: Path | None = None) -> int:
 
 def _download(name: str, data_dir: str | None) -> tuple[Sequence[Any], Sequence[str]]:
     """Ask each problem that has data to download; the last that does not know the name says which it knows."""
-    refusal: mm.MinMaxConError = mm.UnknownName("name", name, ())
-    for _, plugin in _plugins():
+    refusal = mm.UnknownName("name", name, ())
+    for _, plugin in _with_data():
         try:
             return plugin.download(name, data_dir)
         except mm.UnknownName as failure:
             refusal = failure
-        except mm.Unsupported:
-            continue
     raise refusal
 
 
-def _plugins() -> Sequence[tuple[str, mm.ProblemPlugin]]:
-    """Return the problems that can be loaded."""
-    found = []
+def _with_data() -> Sequence[tuple[str, BringsData]]:
+    """Return the problems that have data sets and can be loaded."""
+    found: list[tuple[str, BringsData]] = []
     for name in mm.plugin_names():
-        try:
-            found.append((name, mm.plugin(name)))
-        except mm.MinMaxConError:
-            continue
+        with suppress(mm.MinMaxConError):
+            plugin = mm.plugin(name)
+            if isinstance(plugin, BringsData):
+                found.append((name, plugin))
     return found
 
 

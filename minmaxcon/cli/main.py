@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
 
 import minmaxcon as mm
 from minmaxcon.cli import check, compare, listing, new_problem, predict, solve
-from minmaxcon.cli.options import explain, one_line
+from minmaxcon.cli.compare import ALL
+from minmaxcon.cli.options import explain, one_line, with_options
 from minmaxcon.registry import command_points
 
 __all__ = ["build_app", "main"]
@@ -22,13 +23,17 @@ __all__ = ["build_app", "main"]
 DONE, NOT_DONE, BAD_INPUT = 0, 1, 2
 """Exit statuses."""
 
-BUILT_IN = (
+_OF_A_PROBLEM: Mapping[str, Callable[..., Any]] = {
+    "solve": solve.solve,
+    "compare": compare.compare,
+    "check": check.check,
+}
+"""Commands that take the options of the problem named after them."""
+
+_OTHERS: tuple[Callable[..., Any] | App, ...] = (
     listing.problems,
     listing.data_app,
-    solve.solve,
     predict.predict,
-    compare.compare,
-    check.check,
     new_problem.new_problem,
 )
 
@@ -39,12 +44,12 @@ def build_app(words: Sequence[str] = ()) -> App:
     Parameters
     ----------
     words : sequence of str
-        The words of the command line; the first that is no option names the command.
+        The words of the command line; the first that is no option names the command, the next the problem.
 
     Raises
     ------
     MinMaxConError
-        The command that is asked for is a plug-in's and cannot be imported.
+        The command that is asked for is a plug-in's and cannot be imported; the problem is unknown or cannot be.
     """
     app = App(
         name="minmaxcon",
@@ -60,9 +65,11 @@ def build_app(words: Sequence[str] = ()) -> App:
         print_error=False,
         suppress_keyboard_interrupt=False,
     )
-    for built_in in BUILT_IN:
-        app.command(built_in)
     asked = next((word for word in words if not word.startswith("-")), None)
+    for name, own in _OF_A_PROBLEM.items():
+        app.command(with_options(own, _problem(words) if name == asked else None))
+    for own in _OTHERS:
+        app.command(own)
     for name, command in command_points().items():
         if name in app:
             if "--quiet" not in words:
@@ -74,6 +81,16 @@ def build_app(words: Sequence[str] = ()) -> App:
             summary = command.summary() or f"Of {command.value}: 'minmaxcon {name} --help' explains."
             app.command(command.value, name=name, help=summary)
     return app
+
+
+def _problem(words: Sequence[str]) -> mm.ProblemPlugin | None:
+    """Return the problem whose options the words may hold: by the word after the command, else by the first name."""
+    place = next(place for place, word in enumerate(words) if not word.startswith("-"))
+    rest = words[place + 1 :]
+    if rest and not rest[0].startswith("-"):
+        return None if rest[0] == ALL else mm.plugin(rest[0])
+    known = mm.plugin_names()
+    return next((mm.plugin(word) for word in rest if word in known), None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("minmaxcon: interrupted before there was a result.", file=sys.stderr)
         return NOT_DONE
     except CycloptsError as error:
-        return _refuse(_usage(error))
+        return _refuse(_usage(error, words))
     except mm.MinMaxConError as error:
         return _refuse(explain(error, _options(app, words)))
     except (OSError, MemoryError) as error:
@@ -120,26 +137,22 @@ def _refuse(message: str) -> int:
 def _options(app: App, words: Sequence[str]) -> set[str]:
     """Return the names in Python of all options that a command line gives, or could: the command's, the problem's."""
     given = {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
-    _, apps, rest = app.parse_commands(list(words))
+    apps = app.parse_commands(list(words))[1]
     if apps[-1].default_command is None:
         return given
     arguments = apps[-1].assemble_argument_collection()
     own = {name[2:].replace("-", "_") for argument in arguments for name in argument.names if name.startswith("--")}
-    takes_more = any(argument.field_info.kind is inspect.Parameter.VAR_KEYWORD for argument in arguments)
-    problems = mm.plugin_names() if takes_more else ()
-    for name in set(rest).intersection(problems):
-        with suppress(mm.MinMaxConError):  # a problem that cannot be imported has none
-            own.update(mm.plugin(name).options())
     return given | own
 
 
-def _usage(error: CycloptsError) -> str:
+def _usage(error: CycloptsError, words: Sequence[str]) -> str:
     """Return on one line what is wrong with the words of the command, and where its help is."""
-    chain = " ".join(("minmaxcon", *(error.command_chain or ())))
+    commands = tuple(error.command_chain or ())
+    problem = _problem(words) if commands and commands[0] in _OF_A_PROBLEM else None
+    chain = " ".join(("minmaxcon", *commands, *(() if problem is None else (problem.name,))))
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         word = error.unused_tokens[0]
-        commands = [name for name in error.app or () if not name.startswith("-")]
-        near = difflib.get_close_matches(word, commands, n=1)
+        near = difflib.get_close_matches(word, [name for name in error.app or () if not name.startswith("-")], n=1)
         text = f"unexpected argument {word!r}." + (f" Did you mean {near[0]!r}?" if near else "")
     else:
         text = one_line(str(error))

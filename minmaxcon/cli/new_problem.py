@@ -83,6 +83,7 @@ def _rendered(name: str, distribution: str) -> Mapping[str, bytes]:
         "name": name,
         "package": package,
         "distribution": distribution,
+        "command": f"{name.replace('_', '-')}-front",
         "class_name": "".join(word.capitalize() for word in name.split("_")),
         "minmaxcon_version": mm.__version__,
     }
@@ -107,6 +108,7 @@ It runs as it stands. Next:
   python -m pip install --editable {shlex.quote(f"{target}[tests]")}
   minmaxcon solve {name}
   minmaxcon check {name}
+  minmaxcon {name.replace("_", "-")}-front
   python -m pytest {shlex.quote(str(target))}
 then replace what the comments in {target / "src" / _package(name)} say.
 """

@@ -1,16 +1,27 @@
-"""Types of options that several commands share, and the one way in which errors name them."""
+"""Options: types that commands share, those of a problem by the signature of ``load``, and their names in errors."""
 
 from __future__ import annotations
 
+import inspect
+import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from minmaxcon.errors import InvalidInput, MinMaxConError
+from minmaxcon.registry import ProblemPlugin
 
-__all__ = ["Flag", "Whole", "explain", "names_of", "numbers_of", "one_line", "value_of", "wholes_of", "words_of"]
+__all__ = ["Flag", "Whole", "bound_options", "explain", "names_of", "one_line", "wholes_of", "with_options", "words_of"]
+
+_SEQUENCES = (Sequence, list, tuple)
+
+_ROLE = re.compile(r":[a-z:]+:`~?([^`]*)`")
+_MACRO = re.compile(r"\\([A-Za-z]+)")
 
 
 def _whole(_type: Any, tokens: Any) -> int:
@@ -27,34 +38,6 @@ Whole = Annotated[int, Parameter(converter=_whole)]
 
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
 """A switch that is off unless it is given."""
-
-
-def numbers_of(option: str, text: str | None) -> float | list[float] | None:
-    """Return the number or, where the text has commas, the list of numbers that it stands for.
-
-    Parameters
-    ----------
-    option : str
-        The option's name in Python, for the message.
-    text : str or None
-        What followed it.
-
-    Raises
-    ------
-    InvalidInput
-        A part of it is no number.
-    """
-    if text is None:
-        return None
-    numbers: list[float] = []
-    for part in text.split(","):
-        try:
-            numbers.append(float(part))
-        except ValueError:
-            raise InvalidInput(
-                option, text, f"{part.strip()!r} is no number; give one, or several separated by commas."
-            ) from None
-    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def names_of(option: str, text: str | None) -> list[str] | None:
@@ -97,28 +80,125 @@ def wholes_of(option: str, text: str) -> list[int]:
     return found
 
 
-def value_of(text: str, default: Any) -> Any:
-    """Return what an option of a problem stands for, whose default tells texts from numbers and switches.
+def with_options(command: Callable[..., Any], plugin: ProblemPlugin | None) -> Callable[..., Any]:
+    """Return a command whose options are its own and those of a problem.
 
-    Examples
-    --------
-    >>> value_of("0.1", None), value_of("1,2", 0.5), value_of("2024", "loanapp"), value_of("false", True)
-    (0.1, [1.0, 2.0], '2024', False)
-    >>> value_of("energy,protein", ("energy",))
-    ['energy', 'protein']
+    Parameters
+    ----------
+    command : callable
+        Takes the options of any problem as further keyword arguments.
+    plugin : ProblemPlugin or None
+        The problem: types, defaults and help are those of the signature and the docstring of its ``load``. An option
+        with the name of one of the command's own is the command's. None adds no option.
     """
-    if isinstance(default, str):
-        return text
-    if isinstance(default, list | tuple):
-        return [value_of(part, None) for part in text.split(",")]
-    if text.lower() in {"true", "false"}:
-        return text.lower() == "true"
-    if text.lstrip("+-").isdigit():
-        return int(text)
+    hints = get_type_hints(command, include_extras=True)
+    parameters = inspect.signature(command).parameters.values()
+    own = [one.replace(annotation=hints[one.name]) for one in parameters if one.kind is not one.VAR_KEYWORD]
+    more = [] if plugin is None else _options_of(plugin, {one.name for one in own})
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        return command(*arguments, **options)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {one.name: one.annotation for one in (*own, *more)}
+    run.__dict__["__signature__"] = inspect.Signature([*own, *more])
+    return run
+
+
+def bound_options(plugin: ProblemPlugin) -> list[str]:
+    """Return the options of a problem that are a number or several: each of several is a run of its own."""
+    hints = _hints(plugin)
+    return [
+        option for option in plugin.options() if (found := _numbers_of(_members(hints.get(option, Any)))) and found[1]
+    ]
+
+
+def _hints(plugin: ProblemPlugin) -> dict[str, Any]:
     try:
-        return numbers_of("value", text)
-    except InvalidInput:
-        return text
+        return get_type_hints(plugin.load)
+    except NameError:  # a name that only type checkers import
+        return {}
+
+
+def _options_of(plugin: ProblemPlugin, taken: Collection[str]) -> list[inspect.Parameter]:
+    """Return the options of a problem as parameters that cyclopts reads; what no word can say is left out."""
+    hints = _hints(plugin)
+    texts, group = _descriptions(inspect.getdoc(plugin.load) or ""), Group(f"Options of {plugin.name}", sort_key=0)
+    found = []
+    for one in inspect.signature(plugin.load).parameters.values():
+        read_as = _read_as(hints.get(one.name, Any), one.default)
+        negative = "--no-" + one.name.replace("_", "-") if read_as in (bool, bool | None) else ()
+        shown = Parameter(group=group, help=texts.get(one.name), negative=negative, show_default=_shown(one.default))
+        if one.kind is one.VAR_KEYWORD:
+            anything = Annotated[str, Parameter(group=group, allow_leading_hyphen=True)]
+            found.append(one.replace(annotation=anything))
+        elif one.kind is not one.VAR_POSITIONAL and one.name not in taken and read_as is not None:
+            found.append(one.replace(kind=one.KEYWORD_ONLY, annotation=Annotated[read_as, shown]))
+    return found
+
+
+def _shown(default: Any) -> Any:
+    """Return how cyclopts is to show a default: None says nothing."""
+    return False if default is None else _typed
+
+
+def _read_as(annotation: Any, default: Any) -> Any:
+    """Return the type that cyclopts reads an option as; a sequence is a list that commas separate."""
+    members = [one for one in _members(annotation) if one is not type(None)]
+    if members == [Any] and isinstance(default, list | tuple):
+        members = [Sequence[float] if default and isinstance(default[0], int | float) else Sequence[str]]
+    elif members == [Any]:
+        members = [str if default is None or default is inspect.Parameter.empty else type(default)]
+    if numbers := _numbers_of(members):
+        read = partial(_read_numbers, kind=numbers[0], alone=numbers[1])
+        return Annotated[Any, Parameter(converter=read, allow_leading_hyphen=True, metavar=numbers[0].__name__.upper())]
+    if any(get_origin(one) in _SEQUENCES for one in members):
+        return Annotated[Any, Parameter(converter=_read_names, allow_leading_hyphen=True, metavar="STR")]
+    for kind, read_as in ((bool, bool), (float, float), (int, Whole), (str, str), (Path, Path)):
+        if kind in members:
+            return read_as | None if default is None else read_as
+    return annotation if all(get_origin(one) is Literal for one in members) else None
+
+
+def _numbers_of(members: Sequence[Any]) -> tuple[type, bool] | None:
+    """Return of which kind the numbers of a sequence are, and whether one may stand alone; None for no such option."""
+    several = [get_args(one)[0] for one in members if get_origin(one) in _SEQUENCES]
+    kind = next((kind for kind in (float, int) if kind in several), None)
+    return None if kind is None else (kind, float in members or int in members)
+
+
+def _members(annotation: Any) -> list[Any]:
+    if get_origin(annotation) in (Union, UnionType):
+        return [member for part in get_args(annotation) for member in _members(part)]
+    return [annotation]
+
+
+def _read_numbers(_type: Any, tokens: Any, *, kind: type, alone: bool) -> Any:
+    """Read numbers that commas separate; one is no list where the option may be a number."""
+    numbers = []
+    for part in tokens[0].value.split(","):
+        try:
+            numbers.append(kind(part))
+        except ValueError:
+            wanted = "whole number" if kind is int else "number"
+            raise ValueError(f"{part.strip()!r} is no {wanted}; give one, or several separated by commas.") from None
+    return numbers[0] if alone and len(numbers) == 1 else numbers
+
+
+def _read_names(_type: Any, tokens: Any) -> list[str]:
+    return [part.strip() for part in tokens[0].value.split(",")]
+
+
+def _descriptions(docstring: str) -> dict[str, str]:
+    """Return what a numpydoc docstring says of each parameter, as plain text; names may share a description."""
+    from docstring_parser import DocstringStyle, parse
+
+    found = {}
+    for described in parse(docstring, DocstringStyle.NUMPYDOC).params:
+        text = " ".join((described.description or "").split())
+        text = _ROLE.sub(r"\1", text).replace("``", "`")
+        found.update(dict.fromkeys((name.strip() for name in described.arg_name.split(",")), _MACRO.sub(r"\1", text)))
+    return found
 
 
 def words_of(options: Mapping[str, Any]) -> str:
@@ -126,11 +206,17 @@ def words_of(options: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> words_of({"kappa": [0.05, 0.1], "data_dir": "my data", "label": None})
-    "--kappa 0.05,0.1 --data-dir 'my data'"
+    >>> words_of({"bound": [0.05, 0.1], "folder": "my data", "strict": True, "engine": None})
+    "--bound 0.05,0.1 --folder 'my data' --strict"
     """
-    given = {option: value for option, value in options.items() if value is not None}
-    return " ".join(f"--{option.replace('_', '-')} {shlex.quote(_typed(value))}" for option, value in given.items())
+    words = []
+    for option, value in options.items():
+        name = option.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+        elif value is not None:
+            words.append(f"--{name} {shlex.quote(_typed(value))}")
+    return " ".join(words)
 
 
 def _typed(value: Any) -> str:

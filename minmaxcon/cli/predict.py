@@ -12,6 +12,7 @@ from cyclopts import Parameter
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole
 from minmaxcon.cli.output import Output
+from minmaxcon.registry import SavesModels
 
 __all__ = ["predict"]
 
@@ -31,8 +32,8 @@ def predict(
 ) -> int:
     """Score new rows with a model that `minmaxcon solve --out DIR` saved.
 
-    Columns are found by name, so label and sensitive column may be there or not. A higher score means the positive
-    label. Scores go to standard output, one a line, unless `--out` says where. A damaged model is refused.
+    Columns are found by name; what the model does not ask for may be there or not. Scores go to standard output, one a
+    line, unless `--out` says where. A damaged model is refused.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def predict(
     data
         CSV, Parquet or LIBSVM file of the new rows, of the kind that the model was trained on.
     run
-        Which of several models: the place, from 0, of its bound among the kappas.
+        Which of several models: the place, from 0, of its bound among those of the solve.
     out
         File for the scores: one a line; with the ending .csv a table with the columns row and score, with .json as
         `--json`.
@@ -65,7 +66,10 @@ def predict(
         name = description.get("problem")
         if not isinstance(name, str):
             raise mm.DataError(str(path), "the model does not say which problem it belongs to; solve again.")
-        scores = [float(score) for score in mm.plugin(name).predict(arrays, description, data)]
+        plugin = mm.plugin(name)
+        if not isinstance(plugin, SavesModels):
+            raise mm.Unsupported(f"problem {name!r} has no model that scores rows.")
+        scores = [float(score) for score in plugin.predict(arrays, description, data)]
     if out is not None:
         write_file(out, _text(out.suffix.lower(), path, data, scores).encode(), overwrite=overwrite)
         output.note(f"written: {out} ({len(scores):,} scores)")

@@ -1,45 +1,44 @@
-"""``minmaxcon solve``."""
+"""``minmaxcon solve``: a problem by its name, its solution measured again, the record, its files and the report."""
 
 from __future__ import annotations
 
+import csv
+import inspect
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, Whole, numbers_of
-from minmaxcon.cli.output import Output
+from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
+from minmaxcon.cli.output import Output, paragraphs, table, wrapped
+from minmaxcon.registry import SavesModels
+from minmaxcon.solvers import named_solver
 
 if TYPE_CHECKING:
-    from minmaxcon.cli.running import Finished
+    from minmaxcon.results import RunRecord, RunsRecord
 
-__all__ = ["solve"]
+__all__ = ["Finished", "Loaded", "finish", "load", "load_problem", "solve"]
 
-_DATA = Group("Data", sort_key=1)
-_PROBLEM = Group("Problem", sort_key=2)
-_SOLVER = Group("Solver", sort_key=3)
-_OUTPUT = Group("Output", sort_key=4)
+_SOLVER = Group("Solver", sort_key=1)
+_OUTPUT = Group("Output", sort_key=2)
+_PARTS = ("train", "validation", "test")
+
+CAUTIONS = "Please note"
+"""Heading of the notes that are also shown beside JSON."""
+
+_BY_VALUES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+"""What code raises at an option's value that it did not expect."""
 
 
 def solve(
     name: str,
     /,
     *,
-    data: Annotated[str | None, Parameter(group=_DATA)] = None,
-    data_dir: Annotated[Path | None, Parameter(group=_DATA)] = None,
-    label: Annotated[str | None, Parameter(group=_DATA)] = None,
-    positive: Annotated[str | None, Parameter(group=_DATA, allow_leading_hyphen=True)] = None,
-    sensitive: Annotated[str | None, Parameter(group=_DATA)] = None,
-    protected: Annotated[str | None, Parameter(group=_DATA, allow_leading_hyphen=True)] = None,
-    keep_sensitive: Annotated[Flag, Parameter(group=_DATA)] = False,
-    test_fraction: Annotated[float | None, Parameter(group=_DATA)] = None,
-    standardize: Annotated[bool | None, Parameter(group=_DATA, negative="--no-standardize")] = None,
-    metric: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
-    kappa: Annotated[str | None, Parameter(group=_PROBLEM, allow_leading_hyphen=True)] = None,
-    max_gap: Annotated[str | None, Parameter(group=_PROBLEM, allow_leading_hyphen=True)] = None,
-    objective: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
-    model: Annotated[str | None, Parameter(group=_PROBLEM)] = None,
     solver: Annotated[str | None, Parameter(group=_SOLVER)] = None,
     steps: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
     batch_size: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
@@ -49,123 +48,366 @@ def solve(
     overwrite: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     json: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     quiet: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
-    **options: Annotated[str, Parameter(group=_PROBLEM, allow_leading_hyphen=True)],
+    **options: Any,
 ) -> int:
     """Solve a problem for one bound or several, and say what is proved.
 
     The status says how the solve ended; objective and constraints are measured again outside the solver, exactly, on
-    the training data; the certificate bounds the optimal value from both sides. Options of the problem that are not
-    listed here follow by their names in Python, such as `--bound 0.1` or `--bound 0.1,0.2`. Exit status 0 if every run
-    is solved, 1 if not, 2 for bad input.
+    the training data; the certificate bounds the optimal value from both sides. Several bounds, separated by commas,
+    are one solve. `minmaxcon solve NAME --help` also shows the options of that problem. Exit status 0 if every run is
+    solved, 1 if not, 2 for bad input.
 
     Parameters
     ----------
     name
-        The problem, such as fair_auc; `minmaxcon problems` lists all.
-    data
-        A data set's name (`minmaxcon data` lists them), or a CSV, Parquet or LIBSVM file.
-    data_dir
-        Folder with the files of the named data sets.
-    label
-        Column of the label in a file, any two values.
-    positive
-        The positive value of the label.
-    sensitive
-        Column of the sensitive attribute in a file; for LIBSVM the index of a feature.
-    protected
-        The protected value of the sensitive column, against all others.
-    keep_sensitive
-        Make the sensitive column a feature too.
-    test_fraction
-        Share of a file's rows that is held out; 0.3 by default.
-    standardize
-        Whether features are standardised on the training part; yes for files, else as the data set declares.
-    metric
-        The fairness metric, by name.
-    kappa
-        The bound is 1 + kappa. Several, separated by commas, are solved together in one solve.
-    max_gap
-        A target in the unit of the metric instead of kappa: the largest true gap on the training data. Several,
-        separated by commas, are solved together.
-    objective
-        What is best subject to max_gap: auc (default), quadratic_auc or logistic.
-    model
-        The scoring model: linear (default) or mlp, one layer of 10 sigmoid units.
+        The problem; `minmaxcon problems` lists all.
     solver
-        sfls, the level-set method (default for kappa); iqrc, the proximal method for weakly convex problems;
-        successive, successive approximation of true measures (default for max_gap); or a rival that `minmaxcon compare
-        --help` names.
+        sfls, the level-set method; iqrc, the proximal method for weakly convex problems; successive, successive
+        approximation of true measures; or another that `minmaxcon compare --help` names. By default one that fits the
+        problem.
     steps
         Steps of mirror descent in the first level (later ones grow); 4000 for sfls, 1000 for iqrc by default.
     batch_size
         Samples a step; 100 by default.
     seed
-        Seed of split and solve; the same seed gives the same bits.
+        Seed of the solve, and of the problem's data where it draws or splits any; the same seed gives the same bits.
     time_limit
         Seconds after which the solve ends with the best feasible point so far.
     out
-        Folder for result.json, model.safetensors (with several kappas model-0.safetensors, ... in their order),
-        trace.csv and trace.png. It must not exist.
+        Folder for result.json, model.safetensors where the solution is a model (with several bounds
+        model-0.safetensors, ... in their order), trace.csv and trace.png. It must not exist.
     overwrite
         Replace a folder that holds an earlier result, or nothing.
     json
         Print the content of result.json on standard output, and nothing else there.
     quiet
-        No progress bar and no notes.
-    options
-        Further options of the problem.
+        No progress and no notes.
     """
-    from minmaxcon.cli.running import build_solver, finish, load, options_of, result_files
-    from minmaxcon.results.folders import check_folder, write_folder
+    from minmaxcon.results import check_folder, write_folder
 
     output = Output(json=json, quiet=quiet)
     if seed < 0:
         raise mm.InvalidInput("seed", seed, "must be at least 0.")
-    solver = solver or ("sfls" if max_gap is None else "successive")
-    if (solver == "successive") != (max_gap is not None):
-        raise mm.InvalidInput("solver", solver, "successive approximation is for max_gap, and nothing else is.")
-    method = build_solver(solver, steps, batch_size)
-    given = {
-        "data": data,
-        "metric": metric,
-        "kappa": numbers_of("kappa", kappa),
-        "max_gap": numbers_of("max_gap", max_gap),
-        "objective": objective,
-        "model": model,
-        "data_dir": None if data_dir is None else str(data_dir),
-        "label": label,
-        "positive": positive,
-        "sensitive": sensitive,
-        "protected": protected,
-        "keep_sensitive": keep_sensitive or None,
-        "test_fraction": test_fraction,
-        "standardize": standardize,
-        "seed": seed,
-        **options_of(name, options, solve),
-    }
+    settings = {name: value for name, value in (("steps", steps), ("batch_size", batch_size)) if value is not None}
+    if solver is not None:
+        named_solver(solver, **settings)  # what is wrong with it is said before anything is loaded
     if out is not None:
         check_folder(out, overwrite=overwrite)
     with output.guarded():
-        loaded = load(name, given)
+        loaded = load(name, options, seed=seed)
+        chosen = solver or _fitting(loaded.problem)
+        method = _checked(loaded.problem, chosen, named_solver(chosen, **settings))
         solution = mm.solve(loaded.problem, method, seed=seed, time_limit=time_limit, callbacks=output.progress())
-        asked = {"solver": solver, "steps": steps, "batch_size": batch_size, "time_limit": time_limit}
+        asked = {"solver": chosen, "steps": steps, "batch_size": batch_size, "time_limit": time_limit}
         finished = finish(loaded, solution, asked)
-        files = {} if out is None else result_files(finished, output)
+        files = {} if out is None else _files(finished, output)
     if out is not None:
         write_folder(out, files, overwrite=overwrite)
     _tell(finished, output, "" if out is None else f"written: {out} ({', '.join(files)})")
     return 0 if finished.record.solved else 1
 
 
+def _fitting(problem: mm.MinMaxProblem) -> str:
+    """Return the name of a solver that fits a problem."""
+    return "successive" if isinstance(problem, mm.RefreshedProblem) else "sfls"
+
+
+def _checked(problem: mm.MinMaxProblem, name: str, solver: mm.Solver) -> mm.Solver:
+    if isinstance(problem, mm.RefreshedProblem) != isinstance(solver, mm.SuccessiveApproximation):
+        raise mm.InvalidInput("solver", name, "successive approximation is for true measures, and nothing else is.")
+    return solver
+
+
 def _tell(finished: Finished, output: Output, written: str) -> None:
-    from minmaxcon.cli.report import report
-    from minmaxcon.results.records import to_json
+    from minmaxcon.results import to_json
 
     if output.json:
         output.result(to_json(finished.record))
-        for sentence in finished.notes.get("Mind", ()):
+        for sentence in finished.notes.get(CAUTIONS, ()):
             output.note(f"note: {sentence}")
         if written:
             output.note(written)
     else:
-        output.result(report(finished, notes=not output.quiet) + (f"\n{written}\n" if written else ""))
+        output.result(_report(finished, notes=not output.quiet) + (f"\n{written}\n" if written else ""))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Loaded:
+    """A problem and what it was made from.
+
+    Attributes
+    ----------
+    plugin : ProblemPlugin
+        The plug-in.
+    problem : MinMaxProblem
+        The problem.
+    settings : mapping
+        The problem's name and every option of the plug-in, defaults included.
+    """
+
+    plugin: mm.ProblemPlugin
+    problem: mm.MinMaxProblem
+    settings: Mapping[str, Any]
+
+    def run_option(self) -> str | None:
+        """Return the option that tells runs apart: the one with a value for each of several, or that could have had it.
+
+        None where no option is of either kind, or none is given.
+        """
+        runs = self.problem.runs
+        for option, value in self.settings.items():
+            if isinstance(value, list | tuple) and len(value) == runs:
+                return option
+        given = (each for each in bound_options(self.plugin) if isinstance(self.settings[each], int | float))
+        return None if runs is not None else next(given, None)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Finished:
+    """A solve that has ended, and what was measured.
+
+    Attributes
+    ----------
+    loaded : Loaded
+        What was solved.
+    solution : Solution
+        The solution.
+    measured : list of mapping
+        The plug-in's measures of each run.
+    record : RunRecord or RunsRecord
+        What is reported.
+    notes : mapping
+        What the reader must know: sentences by heading.
+    """
+
+    loaded: Loaded
+    solution: mm.Solution
+    measured: list[dict[str, Any]]
+    record: RunRecord | RunsRecord
+    notes: Mapping[str, Sequence[str]]
+
+    @property
+    def runs(self) -> list[mm.Solution]:
+        """The solution of each run."""
+        solution = self.solution
+        return [solution] if solution.runs is None else [solution[j] for j in range(solution.runs)]
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each run: its bound."""
+        option = self.loaded.run_option()
+        value = None if option is None else self.loaded.settings[option]
+        named = "" if option is None else option.replace("_", " ")
+        if self.solution.runs is None:
+            return [f"{named} {value:g}" if option is not None else ""]
+        if option is None:
+            return [f"run {j}" for j in range(self.solution.runs)]
+        return [f"{named} {one:g}" for one in value or ()]
+
+
+def load(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Loaded:
+    """Load a problem by name.
+
+    Parameters
+    ----------
+    name : str
+        The problem.
+    options : mapping
+        Its options, those that were given.
+    seed : int
+        Seed of its data, where it has an option of this name.
+
+    Raises
+    ------
+    UnknownName
+        There is no such problem.
+    InvalidInput
+        The problem has no such option, or refuses its value.
+    """
+    plugin = mm.plugin(name)
+    parameters = inspect.signature(plugin.load).parameters
+    known = {option: parameters[option].default for option in plugin.options()}
+    given = {**({"seed": seed} if "seed" in known else {}), **options}
+    defaults = {option: None if value is inspect.Parameter.empty else value for option, value in known.items()}
+    return Loaded(plugin, load_problem(name, given), {"problem": name, **defaults, "seed": seed, **given})
+
+
+def load_problem(name: str, options: Mapping[str, Any]) -> mm.MinMaxProblem:
+    """Load a problem; what its code raises at values that it does not check becomes one line.
+
+    Parameters
+    ----------
+    name : str
+        The problem.
+    options : mapping
+        Its options.
+
+    Raises
+    ------
+    MinMaxConError
+        The problem has no such option, refuses its value or fails at it.
+    """
+    try:
+        return mm.load_problem(name, **options)
+    except mm.MinMaxConError:
+        raise
+    except _BY_VALUES as failure:
+        given = f" with {words_of(options)}" if options else ""
+        cause = f"{type(failure).__name__}: {failure}"
+        raise mm.MinMaxConError(f"problem {name!r} could not be loaded{given}: {cause}") from failure
+
+
+def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -> Finished:
+    """Measure a solution and make its record.
+
+    Parameters
+    ----------
+    loaded : Loaded
+        What was solved.
+    solution : Solution
+        The solution.
+    settings : mapping
+        The solver's settings, as they were given.
+    """
+    from minmaxcon.results import RunsRecord, measure, plain, record, versions
+
+    plugin, problem = loaded.plugin, loaded.problem
+    measured = measure(plugin, problem, solution)
+    notes = plugin.notes(problem, measured)
+    asked = {**loaded.settings, **settings}
+    if solution.runs is None:
+        alone = record(measured[0], solution, asked, _flat(notes))
+        return Finished(loaded, solution, measured, alone, notes)
+    option = loaded.run_option()
+    of_run = [{} if option is None else {option: asked[option][j]} for j in range(solution.runs)]
+    runs = [
+        record(mine, solution[j], {**asked, **of_run[j]}, _flat(plugin.notes(problem, [mine])))
+        for j, mine in enumerate(measured)
+    ]
+    together = RunsRecord(
+        runs=runs,
+        steps=int(solution.steps),
+        seconds=float(solution.seconds),
+        settings=plain({**asked, "solver_settings": solution.settings.get("solver")}),
+        versions=versions(),
+        notes=_flat(notes),
+    )
+    return Finished(loaded, solution, measured, together, notes)
+
+
+def _flat(notes: Mapping[str, Sequence[str]]) -> list[str]:
+    return [sentence for sentences in notes.values() for sentence in sentences]
+
+
+def _files(finished: Finished, output: Output) -> dict[str, bytes]:
+    """Return the content of a result folder by file name; a problem without models has no model file, which is said."""
+    from minmaxcon.results import model_bytes, png, to_json, trace_figure
+
+    loaded, solution = finished.loaded, finished.solution
+    files = {"result.json": to_json(finished.record).encode()}
+    if isinstance(loaded.plugin, SavesModels):
+        for j, run in enumerate(finished.runs):
+            name = "model.safetensors" if solution.runs is None else f"model-{j}.safetensors"
+            files[name] = model_bytes(*loaded.plugin.export(loaded.problem, run.x))
+    else:
+        output.note(f"note: no model is saved: the solution of {loaded.plugin.name!r} is the point x itself.")
+    files["trace.csv"] = _csv(solution.trace).encode()
+    title = loaded.problem.name + ("" if solution.runs is not None else f", {finished.labels[0]}")
+    files["trace.png"] = png(trace_figure(solution.trace, finished.labels, title.removesuffix(", ")))
+    return files
+
+
+def _csv(trace: Mapping[str, Any]) -> str:
+    """Return the trace as a CSV file; floats are written so that they read back exactly."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(trace or ["run", "level"])
+    writer.writerows(zip(*(column.tolist() for column in trace.values()), strict=True))
+    return text.getvalue()
+
+
+def _report(finished: Finished, *, notes: bool = True) -> str:
+    """Return what a reader sees: status, table, and what they must know to read it rightly."""
+    from minmaxcon.results import RunsRecord
+
+    record = finished.record
+    text = _runs(finished, record) if isinstance(record, RunsRecord) else _run(finished, record)
+    return text + (paragraphs(finished.notes) if notes else "")
+
+
+def _run(finished: Finished, record: RunRecord) -> str:
+    from minmaxcon.results import certificate_text
+
+    problem = finished.loaded.problem
+    title = ", ".join(part for part in (problem.name, finished.labels[0], f"seed {record.settings['seed']}") if part)
+    rows = [["objective f_0", _number(record.objective), ""]]
+    for i, (value, constraint) in enumerate(zip(record.constraints, problem.constraints, strict=True), start=1):
+        rows.append([f"f_{i} - b_{i}", _number(value), constraint.name])
+    sentence = mm.Status[record.status.upper()].value
+    text = f"{title}\n\n{wrapped('', f'{record.status.upper()}: {sentence}')}{wrapped('', record.reason)}\n"
+    text += table([[name, value.rjust(12), comment] for name, value, comment in rows], left=3)
+    text += table([["certificate  ", certificate_text(record)], ["cost", _cost(record)]], left=2)
+    parts = {name: getattr(record, name) for name in _PARTS if getattr(record, name)}
+    if parts:
+        text += "\n" + _measures(parts, finished.loaded.plugin)
+    return text
+
+
+def _measures(parts: Mapping[str, Mapping[str, Any]], plugin: mm.ProblemPlugin) -> str:
+    """Return the table of the true measures of each part of the data."""
+    from minmaxcon.results import interval_text
+
+    first = next(iter(parts.values()))
+    names = _measure_names(first)
+    heading = ["", "rows"]
+    heading += [_called(plugin, name) + (" [95% interval]" if f"{name}_interval" in first else "") for name in names]
+    rows = [
+        [part, f"{found['rows']:,}" if "rows" in found else "", *(interval_text(found, name) for name in names)]
+        for part, found in parts.items()
+    ]
+    return table([heading, *rows])
+
+
+def _called(plugin: mm.ProblemPlugin, measure: str) -> str:
+    """Return what a measure is called."""
+    return plugin.measures.get(measure, measure.replace("_", " "))
+
+
+def _measure_names(part: Mapping[str, Any]) -> list[str]:
+    return [name for name, value in part.items() if isinstance(value, float | None) and name != "rows"]
+
+
+def _runs(finished: Finished, record: RunsRecord) -> str:
+    from minmaxcon.results import interval_text
+
+    counts = Counter(run.status for run in record.runs)
+    listed = ", ".join(f"{count} {status}" for status, count in counts.items())
+    seed = record.settings["seed"]
+    text = f"{finished.loaded.problem.name}, seed {seed}: {len(record.runs)} runs in one solve\n\n"
+    text += f"{listed}; {_cost(record)}\n"
+    text += "".join(wrapped(f"  {status}: ", mm.Status[status.upper()].value) for status in counts)
+    heading = ["", "status", "objective", "max f_i-b_i", "gap of f*"]
+    parts = [part for part in _PARTS if getattr(record.runs[0], part)]
+    names = _measure_names(getattr(record.runs[0], parts[0]))[:2] if parts else []
+    for part in parts:
+        heading += [f"{part} {_called(finished.loaded.plugin, name)}" for name in names]
+    if parts and f"{names[-1]}_interval" in getattr(record.runs[0], parts[-1]):
+        heading[-1] += " [95% interval]"
+    rows = []
+    for label, run in zip(finished.labels, record.runs, strict=True):
+        worst = max((value for value in run.constraints if value is not None), default=None)
+        row = [label, run.status, _number(run.objective), _number(worst, 3), _number(run.certificate.gap, 3)]
+        for part in parts:
+            row += [interval_text(getattr(run, part), name).split(" ")[0] for name in names]
+        if parts:  # there is room for one interval
+            row[-1] = interval_text(getattr(run, parts[-1]), names[-1])
+        rows.append(row)
+    return text + "\n" + table([heading, *rows], left=2)
+
+
+def _number(value: Any, digits: int = 6) -> str:
+    return "unknown" if value is None else f"{value:.{digits}g}"
+
+
+def _cost(record: RunRecord | RunsRecord) -> str:
+    return f"{record.steps:,} steps, {record.seconds:.1f} s"

@@ -2,7 +2,7 @@
 
 from minmaxcon.results.compare import compare
 from minmaxcon.results.comparison import Comparison, Entry
-from minmaxcon.results.figures import OKABE_ITO, FrontPoint, empty_figure, front_figure, png, style_axes, trace_figure
+from minmaxcon.results.figures import OKABE_ITO, empty_figure, png, style_axes, trace_figure
 from minmaxcon.results.folders import check_file, check_folder, write_file, write_folder
 from minmaxcon.results.machine import describe_machine, load_average, one_thread
 from minmaxcon.results.records import (
@@ -11,8 +11,10 @@ from minmaxcon.results.records import (
     certificate_text,
     csv_text,
     interval_text,
+    measure,
     plain,
     read_result,
+    record,
     to_json,
     versions,
 )
@@ -22,7 +24,6 @@ __all__ = [
     "OKABE_ITO",
     "Comparison",
     "Entry",
-    "FrontPoint",
     "RunRecord",
     "RunsRecord",
     "certificate_text",
@@ -32,15 +33,16 @@ __all__ = [
     "csv_text",
     "describe_machine",
     "empty_figure",
-    "front_figure",
     "interval_text",
     "load_average",
+    "measure",
     "model_bytes",
     "one_thread",
     "plain",
     "png",
     "read_model",
     "read_result",
+    "record",
     "style_axes",
     "to_json",
     "trace_figure",

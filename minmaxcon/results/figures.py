@@ -1,4 +1,4 @@
-"""Figures of results: the bounds of a solve as they close, and a front of accuracy against the true gap.
+"""Figures of results: the bounds of a solve as they close, and the look that all figures share.
 
 Colours are those of Okabe and Ito, which colour-blind readers tell apart; every series also has a marker and a line
 style of its own.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["OKABE_ITO", "FrontPoint", "empty_figure", "front_figure", "png", "style_axes", "trace_figure"]
+__all__ = ["OKABE_ITO", "empty_figure", "png", "style_axes", "trace_figure"]
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """The colours, in the order in which they are used (yellow is left out: it is faint on white)."""
@@ -25,27 +24,6 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "-.")
 _GREY = "#6E6E6E"
-
-
-@dataclass(frozen=True, slots=True)
-class FrontPoint:
-    """One model of a front.
-
-    Attributes
-    ----------
-    label : str
-        What stands beside the point; at most two points of a front have one.
-    auc, gap : float
-        The measures.
-    auc_interval, gap_interval : (lower, upper)
-        Their confidence intervals.
-    """
-
-    label: str
-    auc: float
-    gap: float
-    auc_interval: tuple[float, float]
-    gap_interval: tuple[float, float]
 
 
 def png(figure: Figure) -> bytes:
@@ -136,64 +114,3 @@ def _draw_run(top: Axes, bottom: Axes, columns: Mapping[str, Any], place: int, l
         if not label:
             top.fill_between(steps, lower, upper, color=colour, alpha=0.08, linewidth=0)
     bottom.plot(steps, columns["violation"], color=colour, marker=marker, linestyle=line, **style)
-
-
-def front_figure(parts: Mapping[str, Sequence[FrontPoint]], *, xlabel: str, ylabel: str, title: str = "") -> Figure:
-    """Draw a front of models, one panel a part of the data, with the intervals of both measures.
-
-    Parameters
-    ----------
-    parts : mapping of str to sequence of FrontPoint
-        The points of each panel, in the order of the bound.
-    xlabel, ylabel : str
-        What the gap and the AUC are.
-    title : str
-        Heading of the figure.
-
-    Returns
-    -------
-    Figure
-        A matplotlib figure; see :func:`png`.
-    """
-    figure = empty_figure(5.0 * len(parts) + 0.2, 4.2)
-    panels = figure.subplots(1, len(parts), squeeze=False)[0]
-    for place, (axes, (name, points)) in enumerate(zip(panels, parts.items(), strict=True)):
-        _draw_front(axes, points, OKABE_ITO[place], _MARKERS[place])
-        style_axes(axes)
-        axes.set_title(name, fontsize="medium")
-        axes.set_xlabel(xlabel)
-        axes.margins(0.05)
-    panels[0].set_ylabel(ylabel)
-    if title:
-        figure.suptitle(title)
-    return figure
-
-
-def _draw_front(axes: Axes, points: Sequence[FrontPoint], colour: str, marker: str) -> None:
-    """Draw the points as one line; those with a label stand out, and so do their intervals."""
-    named = [point for point in points if point.label]
-    for group, strength in ((points, 0.22), (named, 1.0)):
-        gap, auc = np.array([point.gap for point in group]), np.array([point.auc for point in group])
-        bars = {
-            "xerr": _lengths(gap, [point.gap_interval for point in group]),
-            "yerr": _lengths(auc, [point.auc_interval for point in group]),
-        }
-        axes.errorbar(gap, auc, **bars, fmt="none", ecolor=colour, elinewidth=0.9, alpha=strength, capsize=3 * strength)
-    line = [(point.gap, point.auc) for point in points]
-    axes.plot(*zip(*line, strict=True), color=colour, marker=marker, markersize=5, linewidth=1.2)
-    for point, offset in zip(named, ((24, 62), (20, -40)), strict=False):
-        axes.plot(point.gap, point.auc, marker="o", markersize=12, markerfacecolor="none", color="black", linestyle="")
-        axes.annotate(
-            point.label,
-            (point.gap, point.auc),
-            xytext=offset,
-            textcoords="offset points",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-            arrowprops={"arrowstyle": "-", "color": _GREY, "linewidth": 0.8, "shrinkB": 7},
-        )
-
-
-def _lengths(values: Any, intervals: Sequence[tuple[float, float]]) -> Any:
-    """Return the lengths (2, n) of error bars; 0 where there is no interval."""
-    low, high = np.array(intervals, dtype=float).reshape(-1, 2).T
-    return np.nan_to_num(np.maximum(np.stack([values - low, high - values]), 0.0))

@@ -66,7 +66,7 @@ def test_its_headline_is_the_command_that_repeats_it(call: Callable[..., Any], m
         def load(
             self,
             names: Sequence[str] = ("a",),
-            bounds: Any = 0.5,
+            bounds: float | Sequence[float] = 0.5,
             folder: str = "",
             strict: bool = False,
             seed: int = 0,
@@ -87,7 +87,7 @@ def test_its_headline_is_the_command_that_repeats_it(call: Callable[..., Any], m
 
 
 def test_a_failure_is_exit_status_1_and_names_its_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "checked", "--faulty", "true", "--seed", "2"]) == 1
+    assert main(["check", "checked", "--faulty", "--seed", "2"]) == 1
     out, err = capsys.readouterr()
     assert "FAILED  primal: diameter" in out
     assert "theory/generator.html#divergence-diameter" in out
@@ -108,7 +108,7 @@ def test_json_is_all_that_standard_output_carries(capsys: pytest.CaptureFixture[
     "words, said",
     [
         (["check", "chekced"], "did you mean 'checked'"),
-        (["check", "checked", "--bond", "1"], "did you mean '--bound'"),
+        (["check", "checked", "--bond", "1"], "Did you mean --bound?"),
         (["check", "checked", "--seed", "-1"], "--seed"),
         (["check", "checked", "--seed", "1.5"], "whole number"),
         (["check", "checked", "--bound", "nan"], "bound"),

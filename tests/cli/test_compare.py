@@ -14,7 +14,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.cli.check import check
 from minmaxcon.cli.compare import compare
-from minmaxcon.cli.options import value_of
+from minmaxcon.cli.solve import solve
 from minmaxcon.reference import solve_exact
 from tests.cli.conftest import FILE_OPTIONS
 
@@ -210,14 +210,14 @@ def test_all_draws_every_problem_and_leaves_out_what_cannot_be_loaded(
         (("fair_auc", "--solvers", "slfs"), ("--solvers='slfs'", "did you mean 'sfls'")),
         (("fair_auc", "--solvers", "sfls,,iqrc"), ("--solvers", "separated by commas")),
         (("fair_acu",), ("did you mean 'fair_auc'",)),
-        (("fair_auc", "--kapa", "0.1"), ("--kapa", "did you mean '--kappa'")),
-        (("fair_auc", "--solver", "sfls"), ("--solver", "did you mean '--solvers'")),
+        (("fair_auc", "--kapa", "0.1"), ("--kapa", "Did you mean --kappa?")),
+        (("fair_auc", "--solver", "sfls"), ("--solver", "Did you mean --solvers?")),
         (("fair_auc", "--kappa", "-5"), ("--kappa=-5",)),
         (("fair_auc", "--kappa", "0.1,0.2"), ("several runs",)),
         (("fair_auc", "--max-samples", "0"), ("--max-samples=0",)),
         (("fair_auc", "--max-samples", "many"), ("--max-samples",)),
         (("toy", "--samples", "0"), ("--samples=0", "at least")),
-        (("toy", "--bound", "abc"), ("--bound='abc'",)),
+        (("toy", "--bound", "abc"), ("--bound", "'abc' is no number")),
         (("fair_auc", "--data", "a9a.csv", "--solvers", "sfls"), ("a9a.csv",)),
         (("fair_auc", "--time-limit", "-1"), ("--time-limit=-1",)),
         (("fair_auc", "--seed", "-1"), ("--seed='-1'",)),
@@ -236,26 +236,6 @@ def test_refusals_are_one_line(call: Callable[..., Any], words: tuple[str, ...],
     assert done.err.count("\n") == 1
     for word in said:
         assert word in done.err
-
-
-@pytest.mark.parametrize(
-    "text, default, value",
-    [
-        ("0.1", 0.2, 0.1),
-        ("3", None, 3),
-        ("-3", None, -3),
-        ("0.1,0.2", 0.5, [0.1, 0.2]),
-        ("true", None, True),
-        ("False", True, False),
-        ("2024", "loanapp", "2024"),
-        ("a,b", None, "a,b"),
-        ("a,b", ("c",), ["a", "b"]),
-        ("a", ("c",), ["a"]),
-    ],
-)
-def test_options_of_problems_are_read_as_their_defaults_say(text: str, default: Any, value: Any) -> None:
-    assert value_of(text, default) == value
-    assert type(value_of(text, default)) is type(value)
 
 
 def test_a_problems_own_samples_are_its_own(call: Callable[..., Any]) -> None:
@@ -277,7 +257,7 @@ def test_a_budget_too_small_for_a_look_is_said(call: Callable[..., Any]) -> None
 
 def test_no_option_of_a_problem_is_hidden_by_one_of_the_command() -> None:
     """But for the seed, which is the solve's and the data's."""
-    for command in (check, compare):
+    for command in (check, compare, solve):
         own = {name for name, one in inspect.signature(command).parameters.items() if one.kind is one.KEYWORD_ONLY}
         for name in mm.plugin_names():
             assert own.intersection(mm.plugin(name).options()) <= {"seed"}, (command, name)

@@ -54,7 +54,7 @@ def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 def test_the_files_of_a_distribution_are_written(package: Path) -> None:
     source = f"src/minmaxcon_{NAME}"
-    modules = {f"{source}/{name}" for name in ("__init__.py", "functions.py", "problem.py", "py.typed")}
+    modules = {f"{source}/{name}" for name in ("__init__.py", "commands.py", "functions.py", "problem.py", "py.typed")}
     assert set(content(package)) == {".gitignore", "README.md", "pyproject.toml", "tests/test_problem.py", *modules}
 
 
@@ -76,7 +76,7 @@ def test_no_name_hides_what_the_package_needs(name: str, tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path / "package" / "src")
     package = importlib.import_module(f"minmaxcon_{name}")
     assert package.plugin.name == name
-    problem = package.plugin.load(samples=50, kappa=0.2)
+    problem = package.plugin.load(samples=50, bound=0.2)
     assert (problem.name, problem.data.size, problem.constraints[0].bound) == (name, 50, 0.2)
     assert importlib.import_module(f"minmaxcon_{name}.problem").plugin is package.plugin
 
@@ -87,7 +87,7 @@ def test_it_tells_what_to_replace(package: Path) -> None:
     assert found[f"src/minmaxcon_{NAME}/problem.py"].count("REPLACE") >= 5
 
 
-@pytest.mark.parametrize("name", ["a", NAME, "csv2", "mean_gap", LONGEST])
+@pytest.mark.parametrize("name", ["a", LONGEST])
 def test_ruff_has_nothing_to_say(name: str, tmp_path: Path) -> None:
     assert main(["new-problem", name, "--out", str(tmp_path / "package")]) == 0
     for words, cwd in itertools.product((["check"], ["format", "--diff"]), (tmp_path, tmp_path / "package")):
@@ -95,6 +95,7 @@ def test_ruff_has_nothing_to_say(name: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_mypy_has_nothing_to_say(package: Path, tmp_path: Path) -> None:
     done = run("-m", "mypy", "--strict", "--cache-dir", tmp_path, cwd=package)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -104,6 +105,17 @@ def test_it_is_found_by_its_entry_point(installed: Callable[..., Any]) -> None:
     done = installed("-c", RUN, "problems", "--names")
     assert done.returncode == 0, done.stderr
     assert NAME in done.stdout.split()
+
+
+def test_its_command_is_one_of_the_command_line(installed: Callable[..., Any]) -> None:
+    command = f"{NAME.replace('_', '-')}-front"
+    assert f"{command} Show the least loss" in " ".join(installed("-c", RUN, "--help").stdout.replace("│", " ").split())
+    done = installed("-c", RUN, command, "--seed", "1")
+    assert done.returncode == 0, done.stderr
+    heading, *rows = done.stdout.splitlines()
+    assert heading.split() == ["bound", "loss", "status"]
+    losses = [float(row.split()[1]) for row in rows]
+    assert losses == sorted(losses, reverse=True)
 
 
 def test_it_passes_the_checks_and_its_own_tests(package: Path, installed: Callable[..., Any]) -> None:
@@ -116,7 +128,7 @@ def test_it_passes_the_checks_and_its_own_tests(package: Path, installed: Callab
 
 
 def test_it_is_solved_for_several_bounds(installed: Callable[..., Any]) -> None:
-    done = installed("-c", RUN, "solve", NAME, "--kappa", "0.1,0.3", "--seed", "1", "--json", "--quiet")
+    done = installed("-c", RUN, "solve", NAME, "--bound", "0.1,0.3", "--seed", "1", "--json", "--quiet")
     assert done.returncode == 0, done.stdout + done.stderr
     tight, loose = json.loads(done.stdout)["runs"]
     assert tight["feasible"]
@@ -137,9 +149,9 @@ def test_what_its_code_raises_is_one_line(
     point = EntryPoint(NAME, f"minmaxcon_{NAME}:plugin", registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(registry, "_entry_points", lambda: {NAME: point})
     registry.plugin.cache_clear()
-    done = call(command, NAME, "--samples", "x")
+    done = call(command, NAME, "--samples", "-1")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-    for word in (f"problem '{NAME}' could not be loaded with", "--samples x", "TypeError: "):
+    for word in (f"problem '{NAME}' could not be loaded with", "--samples -1", "ValueError: "):
         assert word in done.err
 
 
@@ -151,9 +163,17 @@ def test_before_it_is_installed_the_remedy_is_said(call: Callable[..., Any]) -> 
 
 
 @pytest.mark.usefixtures("forget")
-@pytest.mark.parametrize("command", ["solve", "compare", "check"])
 @pytest.mark.parametrize(
-    "option, value", [("samples", "x"), ("samples", "0"), ("samples", "2.5"), ("kappa", "-1"), ("kappa", "x")]
+    "command, option, value",
+    [
+        ("solve", "samples", "x"),
+        ("solve", "samples", "0"),
+        ("solve", "samples", "2.5"),
+        ("solve", "bound", "-1"),
+        ("solve", "bound", "x"),
+        ("compare", "bound", "-1"),
+        ("check", "bound", "x"),
+    ],
 )
 def test_options_that_cannot_be_are_one_line(
     command: str, option: str, value: str, package: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
@@ -165,7 +185,7 @@ def test_options_that_cannot_be_are_one_line(
     registry.plugin.cache_clear()
     done = call(command, NAME, f"--{option}", value)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-    assert f"--{option}=" in done.err
+    assert f"--{option}" in done.err
     assert value in done.err
 
 

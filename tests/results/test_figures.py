@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.container import ErrorbarContainer
 
-from minmaxcon.results.figures import OKABE_ITO, FrontPoint, front_figure, png, trace_figure
-
-POINTS = [
-    FrontPoint("", 0.88, 0.01, (0.85, 0.91), (0.0, 0.05)),
-    FrontPoint("with", 0.89, 0.03, (0.86, 0.92), (0.01, 0.06)),
-    FrontPoint("without", 0.90, 0.06, (0.87, 0.93), (0.02, 0.10)),
-]
+from minmaxcon.results.figures import png, trace_figure
 
 
 def trace(runs: int, levels: int = 4) -> dict[str, Any]:
@@ -31,30 +23,6 @@ def trace(runs: int, levels: int = 4) -> dict[str, Any]:
         "lower": np.where(level == 0, -np.inf, 0.3 - 0.1 / (level + 1) + 0.01 * run),
         "violation": -0.1 / (level + 1),
     }
-
-
-def test_a_front_has_error_bars_on_both_axes() -> None:
-    figure = front_figure({"training": POINTS, "held out": POINTS}, xlabel="gap", ylabel="AUC")
-    assert [axes.get_title() for axes in figure.axes] == ["training", "held out"]
-    colours = set()
-    for axes in figure.axes:
-        (line,) = [line for line in axes.lines if line.get_linestyle() == "-" and len(line.get_xdata()) == 3]
-        np.testing.assert_array_equal(line.get_xdata(), [0.01, 0.03, 0.06])
-        np.testing.assert_array_equal(line.get_ydata(), [0.88, 0.89, 0.90])
-        bars = [box for box in axes.containers if isinstance(box, ErrorbarContainer)]
-        assert all(box.has_xerr and box.has_yerr for box in bars)
-        horizontal = bars[0].lines[2][0].get_segments()
-        np.testing.assert_allclose(np.array(horizontal)[:, :, 0], [[0.0, 0.05], [0.01, 0.06], [0.02, 0.10]])
-        assert [text.get_text() for text in axes.texts] == ["with", "without"]
-        colours.add((to_hex(line.get_color()), line.get_marker()))
-    assert len(colours) == 2
-    assert {colour.upper() for colour, _ in colours} <= set(OKABE_ITO)
-
-
-def test_a_point_without_an_interval_is_drawn_without_a_bar() -> None:
-    nan = float("nan")
-    figure = front_figure({"one": [FrontPoint("", 0.9, 0.1, (nan, nan), (nan, nan))]}, xlabel="gap", ylabel="AUC")
-    assert png(figure).startswith(b"\x89PNG")
 
 
 def test_a_trace_shows_both_bounds_and_the_violation() -> None:
@@ -80,7 +48,7 @@ def test_an_infeasible_point_is_no_upper_bound() -> None:
 
 
 def test_many_runs_differ_by_more_than_colour() -> None:
-    labels = [f"kappa {j}" for j in range(12)]
+    labels = [f"bound {j}" for j in range(12)]
     figure = trace_figure(trace(12), labels)
     drawn = [line for line in figure.axes[0].lines if line.get_label() in labels]
     looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in drawn}
@@ -103,8 +71,7 @@ def test_the_same_figure_gives_the_same_bytes() -> None:
 
 def test_no_window_and_no_global_state() -> None:
     script = (
-        "import sys; from minmaxcon.results.figures import FrontPoint, front_figure, png;"
-        "png(front_figure({'a': [FrontPoint('', .9, .1, (.8, 1), (0, .2))]}, xlabel='x', ylabel='y'));"
+        "import sys; from minmaxcon.results.figures import png, trace_figure; png(trace_figure({}));"
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

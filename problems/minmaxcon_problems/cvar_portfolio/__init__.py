@@ -102,7 +102,7 @@ class CVaRPortfolio(mm.ProblemPlugin):
 
     def load(
         self,
-        bound: Any = 5.0,
+        bound: float | Sequence[float] = 5.0,
         *,
         beta: float = 0.9,
         smoothing: float = 0.05,

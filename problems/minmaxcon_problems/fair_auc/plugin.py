@@ -30,14 +30,15 @@ class FairAUC(mm.ProblemPlugin):
 
     name = "fair_auc"
     summary = "Train a scorer that maximises AUC subject to an AUC-based fairness constraint."
+    measures: Mapping[str, str] = {"auc": "AUC", "auc_gap": "true gap"}  # never changed in place
 
     def load(  # one flat list of options, as on the command line
         self,
         data: Any = "loanapp",
         metric: Any = "inter_group",
-        kappa: Any = _KAPPA,
+        kappa: float | Sequence[float] | None = None,
         *,
-        max_gap: Any = None,
+        max_gap: float | Sequence[float] | None = None,
         objective: str = "auc",
         data_dir: str | Path | None = None,
         label: Any = None,
@@ -62,30 +63,44 @@ class FairAUC(mm.ProblemPlugin):
         data : str, path, Dataset or LabelledData
             A data set's name (``minmaxcon data`` lists them), a CSV, Parquet or LIBSVM file, or data at hand.
         metric : str or four subsets
-            A fairness metric's name, or the subsets G1, G1', G2, G2'.
+            The fairness metric, by name; or the subsets G1, G1', G2, G2'.
         kappa : float or sequence of float, optional
-            The surrogate's bound is :math:`1 + \kappa`; several are solved as runs of one problem.
+            The surrogate's bound is :math:`1 + \kappa`; several are solved together in one solve. 0.1 where no
+            ``max_gap`` is given.
         max_gap : float or sequence of float, optional
-            A target in the unit of the metric instead: the largest true gap of AUCs on the training part.
+            A target in the unit of the metric instead of kappa: the largest true gap of AUCs on the training part.
+            Several are solved together.
         objective : {"auc", "quadratic_auc", "logistic"}
             What is best subject to ``max_gap``: the AUC itself, its quadratic loss, or the logistic loss. With
             ``kappa`` it is always the quadratic loss.
         data_dir : path, optional
-            Folder of the named data sets' files.
-        label, positive, sensitive, protected, keep_sensitive
-            Columns of a file, see :func:`minmaxcon.data.read_table`.
+            Folder with the files of the named data sets.
+        label
+            Column of the label in a file, any two values.
+        positive
+            The positive value of the label.
+        sensitive
+            Column of the sensitive attribute in a file; for LIBSVM the index of a feature.
+        protected
+            The protected value of the sensitive column, against all others.
+        keep_sensitive : bool
+            Whether the sensitive column is a feature too.
         test_fraction : float, optional
             Share of the rows held out, for files and data at hand; 0.3 by default.
         standardize : bool, optional
             Whether features are standardised on the training part; by default as the data set declares, yes for files.
         seed : int
             Seed of the split and of a network's starting parameters.
-        c1, c2, radius
-            See :func:`~minmaxcon_problems.fair_auc.build_problem`.
+        c1, c2 : float
+            The surrogate's loss is :math:`c_1 (c_2 - t)^2` of a difference t of two scores.
+        radius : float
+            Radius of the ball of the model's parameters, in the units in which it is trained.
         model : {"linear", "mlp"} or Model
             The scoring model; ``"mlp"`` has one layer of 10 sigmoid units.
-        engine, dtype : str
-            Array engine and precision; networks always use torch.
+        engine : {"numpy", "torch"}
+            Array engine; networks always use torch.
+        dtype : {"float64", "float32"}
+            Precision; networks always use torch's.
 
         Raises
         ------
@@ -98,7 +113,7 @@ class FairAUC(mm.ProblemPlugin):
         )
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
-            if not np.array_equal(kappa, _KAPPA):
+            if kappa is not None:
                 raise mm.InvalidInput("max_gap", max_gap, "is another way to bound unfairness than kappa: give one.")
             return build_target_problem(
                 dataset.train,
@@ -113,7 +128,16 @@ class FairAUC(mm.ProblemPlugin):
         if objective != "auc":
             raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
         return build_problem(
-            dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, engine=engine, dtype=dtype
+            dataset,
+            resolved,
+            _KAPPA if kappa is None else kappa,
+            c1=c1,
+            c2=c2,
+            radius=radius,
+            model=scorer,
+            seed=seed,
+            engine=engine,
+            dtype=dtype,
         )
 
     def _dataset(
@@ -186,7 +210,7 @@ class FairAUC(mm.ProblemPlugin):
         return scores_of(problem, x, features)
 
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """See :meth:`minmaxcon.ProblemPlugin.export`: parameters in raw feature units, scaling folded in."""
+        """See :meth:`minmaxcon.registry.SavesModels.export`: parameters in raw feature units, scaling folded in."""
         dataset: Dataset = problem.details["dataset"]
         kind, arrays = model_arrays(problem.details["model"], x, dataset.standardizer)
         encoding = dataset.train.encoding
@@ -201,7 +225,7 @@ class FairAUC(mm.ProblemPlugin):
         return arrays, description
 
     def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
-        """See :meth:`minmaxcon.ProblemPlugin.predict`: higher scores mean the positive label."""
+        """See :meth:`minmaxcon.registry.SavesModels.predict`: higher scores mean the positive label."""
         if description.get("encoding") is None:
             raise mm.Unsupported("the model was trained on data at hand, whose columns have no names to be found by.")
         features = encoding_from_dict(description["encoding"]).encode(data)
@@ -217,7 +241,7 @@ class FairAUC(mm.ProblemPlugin):
         )
         told = target_cautions if isinstance(problem, mm.RefreshedProblem) else cautions
         return {
-            "Mind": told(problem.details["metric"], measured),
+            "Please note": told(problem.details["metric"], measured),
             "Data": [*([meaning] if own else []), *dataset.notes],
         }
 
@@ -234,7 +258,7 @@ class FairAUC(mm.ProblemPlugin):
         }
 
     def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
-        """See :meth:`minmaxcon.ProblemPlugin.datasets`."""
+        """See :meth:`minmaxcon.registry.BringsData.datasets`."""
         shown = ("name", "description", "source", "licence")
         return [
             {**{name: getattr(info, name) for name in shown}, "missing": missing_files(info.name, data_dir)}
@@ -242,7 +266,7 @@ class FairAUC(mm.ProblemPlugin):
         ]
 
     def download(self, name: str, data_dir: Any = None) -> tuple[Sequence[Any], Sequence[str]]:
-        """See :meth:`minmaxcon.ProblemPlugin.download`; the folder is named by ``data_dir`` or MINMAXCON_DATA."""
+        """See :meth:`minmaxcon.registry.BringsData.download`; the folder is named by ``data_dir`` or MINMAXCON_DATA."""
         folder = data_dir or os.environ.get(VARIABLE) or ""
         if not folder and name in DOWNLOADS:
             raise mm.InvalidInput("data_dir", data_dir, f"say where the files shall go: --data-dir DIR, or {VARIABLE}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ class FairRegression(mm.ProblemPlugin):
 
     def load(
         self,
-        bound: Any = 0.04,
+        bound: float | Sequence[float] = 0.04,
         *,
         known: float = 0.5,
         radius: float = 3.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class GroupDRO(mm.ProblemPlugin):
 
     def load(
         self,
-        slack: Any = 0.01,
+        slack: float | Sequence[float] = 0.01,
         *,
         temperature: float = 0.05,
         radius: float = 3.0,

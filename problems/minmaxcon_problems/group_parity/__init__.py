@@ -59,7 +59,7 @@ class GroupParity(mm.ProblemPlugin):
 
     def load(
         self,
-        bound: Any = 0.3,
+        bound: float | Sequence[float] = 0.3,
         *,
         radius: float = 5.0,
         rows: int | None = None,

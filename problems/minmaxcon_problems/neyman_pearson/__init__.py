@@ -97,7 +97,7 @@ class NeymanPearson(mm.ProblemPlugin):
         data: str = "wine",
         *,
         target_class: int = 0,
-        bound: Any = 0.3,
+        bound: float | Sequence[float] = 0.3,
         radius: float = 1.0,
         seed: int = 0,
         engine: str = "numpy",

@@ -105,7 +105,7 @@ class RobustDiet(mm.ProblemPlugin):
 
     def load(
         self,
-        need: Any = 1.0,
+        need: float | Sequence[float] = 1.0,
         *,
         nutrients: Sequence[str] = NUTRIENTS,
         size: float = 0.1,

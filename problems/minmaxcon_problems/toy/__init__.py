@@ -102,7 +102,7 @@ class Toy(mm.ProblemPlugin):
 
     def load(
         self,
-        bound: Any = 1.0,
+        bound: float | Sequence[float] = 1.0,
         *,
         center: float = 2.0,
         noise: float = 1.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,13 @@ class WorstGroup(mm.ProblemPlugin):
     summary = "Train a classifier of least mean loss, with a bound on the loss of the worst group."
 
     def load(
-        self, bound: Any = 0.65, *, radius: float = 3.0, seed: int = 0, engine: str = "numpy", dtype: str = "float64"
+        self,
+        bound: float | Sequence[float] = 0.65,
+        *,
+        radius: float = 3.0,
+        seed: int = 0,
+        engine: str = "numpy",
+        dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         """Build the problem from mortgage applications (loanapp).
 

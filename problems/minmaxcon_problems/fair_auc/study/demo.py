@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.cli import Finished, Output, finish, load, paragraphs, table
+from minmaxcon.cli import CAUTIONS, Finished, Output, finish, load, paragraphs, table
 from minmaxcon.results import (
-    FrontPoint,
+    OKABE_ITO,
     RunRecord,
     RunsRecord,
     certificate_text,
     check_folder,
-    front_figure,
+    empty_figure,
     interval_text,
     png,
+    style_axes,
     to_json,
     write_folder,
 )
 
-__all__ = ["run_demo"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["FrontPoint", "front_figure", "run_demo"]
 
 FOLDER = Path("minmaxcon-demo")
 KAPPAS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 2.0)
@@ -37,6 +45,9 @@ _FILES = ("result.json", "front.png")
 _PARTS = {"train": "training part", "test": "held out"}
 _WHAT = ("auc", "auc_gap")
 
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_GREY = "#6E6E6E"
+
 
 def run_demo(output: Output, *, out: Path | None, overwrite: bool, seed: int) -> int:
     """Solve, print and write what ``minmaxcon demo`` tells; return its exit status."""
@@ -47,9 +58,9 @@ def run_demo(output: Output, *, out: Path | None, overwrite: bool, seed: int) ->
     writes = out is not None or not json
     if writes:
         check_folder(target, overwrite=replace, only=None if overwrite else _FILES)
-    given = {"data": "loanapp", "metric": "inter_group", "kappa": list(KAPPAS), "seed": seed}
+    given = {"data": "loanapp", "metric": "inter_group", "kappa": list(KAPPAS)}
     with output.guarded():
-        loaded = load("fair_auc", given)
+        loaded = load("fair_auc", given, seed=seed)
         solver = mm.SFLS(oracle=mm.SMD(), tolerance=0.01)
         solution = mm.solve(loaded.problem, solver, seed=seed, time_limit=TIME_LIMIT, callbacks=output.progress())
         finished = finish(loaded, solution, {"solver": "sfls", "time_limit": TIME_LIMIT})
@@ -145,7 +156,7 @@ def _text(finished: Finished, without: int, chosen: int, *, notes: bool) -> str:
         RULE,
         "Look at the intervals: one split of 1,989 rows proves little.",
     ]
-    return text + paragraphs({"How to read this": [*said, *finished.notes.get("Mind", ())]})
+    return text + paragraphs({"How to read this": [*said, *finished.notes.get(CAUTIONS, ())]})
 
 
 def _front(record: RunsRecord) -> str:
@@ -155,3 +166,85 @@ def _front(record: RunsRecord) -> str:
         found: list[Mapping[str, Any]] = [getattr(run, part) for part in _PARTS]
         rows.append([f"{kappa:g}", *(f"{measures[what]:.4f}" for measures in found for what in _WHAT)])
     return table([heading, *rows], left=0)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPoint:
+    """One model of a front.
+
+    Attributes
+    ----------
+    label : str
+        What stands beside the point; at most two points of a front have one.
+    auc, gap : float
+        The measures.
+    auc_interval, gap_interval : (lower, upper)
+        Their confidence intervals.
+    """
+
+    label: str
+    auc: float
+    gap: float
+    auc_interval: tuple[float, float]
+    gap_interval: tuple[float, float]
+
+
+def front_figure(parts: Mapping[str, Sequence[FrontPoint]], *, xlabel: str, ylabel: str, title: str = "") -> Figure:
+    """Draw a front of models, one panel a part of the data, with the intervals of both measures.
+
+    Parameters
+    ----------
+    parts : mapping of str to sequence of FrontPoint
+        The points of each panel, in the order of the bound.
+    xlabel, ylabel : str
+        What the gap and the AUC are.
+    title : str
+        Heading of the figure.
+
+    Returns
+    -------
+    Figure
+        A matplotlib figure; see :func:`png`.
+    """
+    figure = empty_figure(5.0 * len(parts) + 0.2, 4.2)
+    panels = figure.subplots(1, len(parts), squeeze=False)[0]
+    for place, (axes, (name, points)) in enumerate(zip(panels, parts.items(), strict=True)):
+        _draw_front(axes, points, OKABE_ITO[place], _MARKERS[place])
+        style_axes(axes)
+        axes.set_title(name, fontsize="medium")
+        axes.set_xlabel(xlabel)
+        axes.margins(0.05)
+    panels[0].set_ylabel(ylabel)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _draw_front(axes: Axes, points: Sequence[FrontPoint], colour: str, marker: str) -> None:
+    """Draw the points as one line; those with a label stand out, and so do their intervals."""
+    named = [point for point in points if point.label]
+    for group, strength in ((points, 0.22), (named, 1.0)):
+        gap, auc = np.array([point.gap for point in group]), np.array([point.auc for point in group])
+        bars = {
+            "xerr": _lengths(gap, [point.gap_interval for point in group]),
+            "yerr": _lengths(auc, [point.auc_interval for point in group]),
+        }
+        axes.errorbar(gap, auc, **bars, fmt="none", ecolor=colour, elinewidth=0.9, alpha=strength, capsize=3 * strength)
+    line = [(point.gap, point.auc) for point in points]
+    axes.plot(*zip(*line, strict=True), color=colour, marker=marker, markersize=5, linewidth=1.2)
+    for point, offset in zip(named, ((24, 62), (20, -40)), strict=False):
+        axes.plot(point.gap, point.auc, marker="o", markersize=12, markerfacecolor="none", color="black", linestyle="")
+        axes.annotate(
+            point.label,
+            (point.gap, point.auc),
+            xytext=offset,
+            textcoords="offset points",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+            arrowprops={"arrowstyle": "-", "color": _GREY, "linewidth": 0.8, "shrinkB": 7},
+        )
+
+
+def _lengths(values: Any, intervals: Sequence[tuple[float, float]]) -> Any:
+    """Return the lengths (2, n) of error bars; 0 where there is no interval."""
+    low, high = np.array(intervals, dtype=float).reshape(-1, 2).T
+    return np.nan_to_num(np.maximum(np.stack([values - low, high - values]), 0.0))

@@ -13,8 +13,9 @@ from sklearn.metrics import roc_auc_score
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
+from tests.cli.conftest import FILE_OPTIONS, call, table
 
-FILE_OPTIONS = ("--label", "label", "--sensitive", "group")
+__all__ = ["call", "table"]
 
 
 @pytest.fixture
