@@ -75,7 +75,7 @@ def compare(
     quiet
         No progress and no notes.
     """
-    from minmaxcon.results.compare_tables import as_data, comparison_text
+    from minmaxcon.results.comparison import as_data, comparison_text
     from minmaxcon.results.folders import check_folder, write_folder
     from minmaxcon.results.records import to_json
 
@@ -111,8 +111,8 @@ def compare(
 def _files(found: Sequence[Comparison], data: str) -> dict[str, bytes]:
     """Return the content of the folder by file name."""
     from minmaxcon.results import csv_text
-    from minmaxcon.results.compare_figure import comparison_figure
-    from minmaxcon.results.compare_tables import path_rows
+    from minmaxcon.results.comparison import path_rows
+    from minmaxcon.results.comparison_figure import comparison_figure
     from minmaxcon.results.figures import png
 
     files = {"comparison.json": data.encode(), "comparison.csv": csv_text(path_rows(found)).encode()}
@@ -160,7 +160,7 @@ def _that_apply(found: Comparison) -> Comparison:
 def _comparisons(
     name: str, solvers: Mapping[str, mm.Solver], budget: Mapping[str, Any], options: Mapping[str, Any], output: Output
 ) -> list[Comparison]:
-    from minmaxcon.results.compare import compare as compare_solvers
+    from minmaxcon.results.comparison import compare as compare_solvers
 
     if name == ALL:
         problems = _all_problems(output)

@@ -17,7 +17,7 @@ import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
 from minmaxcon.registry import SavesModels
-from minmaxcon.solvers import named_solver
+from minmaxcon.solvers import automatic, named_solver, solver_names
 
 if TYPE_CHECKING:
     from minmaxcon.results import RunRecord, RunsRecord
@@ -95,8 +95,7 @@ def solve(
         check_folder(out, overwrite=overwrite)
     with output.guarded():
         loaded = load(name, options, seed=seed)
-        chosen = solver or _fitting(loaded.problem)
-        method = _checked(loaded.problem, chosen, named_solver(chosen, **settings))
+        chosen, method = _chosen(loaded.problem, solver, settings)
         solution = mm.solve(loaded.problem, method, seed=seed, time_limit=time_limit, callbacks=output.progress())
         asked = {"solver": chosen, "steps": steps, "batch_size": batch_size, "time_limit": time_limit}
         finished = finish(loaded, solution, asked)
@@ -107,15 +106,15 @@ def solve(
     return 0 if finished.record.solved else 1
 
 
-def _fitting(problem: mm.MinMaxProblem) -> str:
-    """Return the name of a solver that fits a problem."""
-    return "successive" if isinstance(problem, mm.RefreshedProblem) else "sfls"
-
-
-def _checked(problem: mm.MinMaxProblem, name: str, solver: mm.Solver) -> mm.Solver:
-    if isinstance(problem, mm.RefreshedProblem) != isinstance(solver, mm.SuccessiveApproximation):
-        raise mm.InvalidInput("solver", name, "successive approximation is for true measures, and nothing else is.")
-    return solver
+def _chosen(problem: mm.MinMaxProblem, name: str | None, settings: Mapping[str, Any]) -> tuple[str, mm.Solver]:
+    """Return a solver and its name: the one asked for, else one that fits; with settings of mirror descent, by that."""
+    if name is None and settings:
+        fitting = (each for each in ("successive", "sfls", "iqrc") if named_solver(each).needs.missing(problem) is None)
+        name = next(fitting, "sfls")
+    if name is not None:
+        return name, named_solver(name, **settings)
+    found = automatic(problem)
+    return next((each for each in solver_names() if named_solver(each).title == found.title), found.title), found
 
 
 def _tell(finished: Finished, output: Output, written: str) -> None:

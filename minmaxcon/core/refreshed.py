@@ -49,7 +49,7 @@ class Observation(ABC):
 
 
 class TrueMeasure(ABC):
-    r"""Quantities :math:`t_i(x)` that a user cares about and that no convex expectation equals: a true AUC gap, say.
+    r"""Quantities :math:`t_i(x)` that a user cares about and that no convex expectation equals: a share of pairs, say.
 
     A plug-in implements :meth:`observe`; solvers minimise :math:`f_0` subject to :math:`t_i(x) \le b_i` by solving with
     surrogates, and look at the measure again at every new point.
@@ -97,7 +97,7 @@ class RefreshedProblem(MinMaxProblem):
     first : RefreshedProblem, optional
         A problem on finite data, of one run, that a solve from ``start`` solves first, by at most ``first_steps`` steps
         within its own clock: it then begins at the first d coordinates of the point found. For objectives that have no
-        slope at a start that costs no work, such as an AUC at constant scores.
+        slope at a start that costs no work, such as a rate at constant scores.
     first_steps : int
         Largest number of these steps.
 

@@ -96,7 +96,7 @@ class BoxBlock(_QuadraticBlock):
     lower, upper : array_like (p,)
         The bounds.
     curvature : float or array_like (p,)
-        q, at least 0; fair AUC has :math:`q = c_1`.
+        q, at least 0.
 
     Raises
     ------

@@ -14,7 +14,7 @@ __all__ = ["Linear"]
 
 
 class Linear(Model):
-    r"""Scores :math:`h_w(\xi) = \langle w, \xi\rangle`; no intercept, since AUC does not see one.
+    r"""Scores :math:`h_w(\xi) = \langle w, \xi\rangle`; no intercept, since no difference of scores sees one.
 
     Parameters
     ----------

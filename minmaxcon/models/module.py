@@ -71,7 +71,7 @@ class _Autograd(Model):
 class MLP(_Autograd):
     r"""The paper's network: :math:`h_w(\xi) = \langle v, \sigma(U\xi + b)\rangle` with a layer of sigmoid units.
 
-    There is no output intercept, since AUC does not see one. The units of all runs are computed as one wide layer,
+    No output intercept: no difference of scores sees one. The units of all runs are computed as one wide layer,
     which reads a batch once and not once a run.
 
     Parameters

@@ -1,7 +1,7 @@
 """What is kept of solves: records, folders, saved models, figures and comparisons."""
 
-from minmaxcon.results.compare import compare
-from minmaxcon.results.comparison import Comparison, Entry
+from minmaxcon.results.comparison import Comparison, Entry, as_data, compare, comparison_text, path_rows
+from minmaxcon.results.comparison_figure import comparison_figure
 from minmaxcon.results.figures import OKABE_ITO, empty_figure, png, style_axes, trace_figure
 from minmaxcon.results.folders import check_file, check_folder, write_file, write_folder
 from minmaxcon.results.machine import describe_machine, load_average, one_thread
@@ -26,10 +26,13 @@ __all__ = [
     "Entry",
     "RunRecord",
     "RunsRecord",
+    "as_data",
     "certificate_text",
     "check_file",
     "check_folder",
     "compare",
+    "comparison_figure",
+    "comparison_text",
     "csv_text",
     "describe_machine",
     "empty_figure",
@@ -38,6 +41,7 @@ __all__ = [
     "measure",
     "model_bytes",
     "one_thread",
+    "path_rows",
     "plain",
     "png",
     "read_model",

@@ -1,16 +1,69 @@
-"""What a comparison of solvers holds: an entry for each solver and seed, with the path it took."""
+"""Comparisons of solvers on one problem: the runs, the optimum that gaps are measured from, and their text."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from minmaxcon.core import Status
-from minmaxcon.results.compare_reference import Optimum
+import numpy as np
 
-__all__ = ["Comparison", "Entry"]
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.checks import number, seed_number, whole
+from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solution, Solver, Status
+from minmaxcon.core.linearisation import exact_values
+from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency, Unsupported
+from minmaxcon.results.machine import describe_machine, load_average
+from minmaxcon.results.records import FEASIBLE, plain, versions
+from minmaxcon.solvers import Progress, named_solver, solve
+from minmaxcon.solvers.averaging.checkpoint import LEAST_SPAN
+
+__all__ = [
+    "Comparison",
+    "Entry",
+    "Optimum",
+    "as_data",
+    "compare",
+    "comparison_text",
+    "exact_optimum",
+    "found_optimum",
+    "measures",
+    "path_rows",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    r"""The optimal value, and the unit in which gaps are measured.
+
+    Attributes
+    ----------
+    value : float or None
+        :math:`f^*`; None where nothing is known.
+    source : str
+        Where it comes from: ``"exact"`` (a conic solver), ``"given"``, ``"best found"`` (the best feasible point of
+        all solvers, so that every gap is to be read as a lower bound), ``"infeasible"`` or ``"unknown"``.
+    lower : float or None
+        A lower bound on :math:`f^*`: the value itself where it is exact, else the largest that a solver proved.
+    start : float or None
+        :math:`f_0` at the problem's start where that is feasible, else None.
+    scale : float or None
+        The unit of relative gaps: :math:`f_0(\text{start}) - f^*`, at least :math:`0.01 (1 + |f^*|)`, from a feasible
+        start, else :math:`1 + |f^*|`.
+    note : str
+        Why it is not exact.
+    """
+
+    value: float | None
+    source: str
+    lower: float | None
+    start: float | None
+    scale: float | None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,3 +153,408 @@ class Comparison:
     def interrupted(self) -> bool:
         """Whether a solve was ended by Ctrl-C, so that others are missing."""
         return any(entry.status == str(Status.INTERRUPTED) for entry in self.entries)
+
+
+_WHICH = "name at least one solver, such as ['sfls', 'iqrc'], or give a mapping, such as {'mine': SFLS(steps=500)}."
+
+
+def compare(
+    problem: MinMaxProblem,
+    solvers: Sequence[str] | Mapping[str, Solver],
+    *,
+    seed: int = 0,
+    seeds: Sequence[int] | None = None,
+    samples: int | None = None,
+    time_limit: float | None = None,
+    reference: float | None = None,
+    name: str | None = None,
+    report: Callable[[str, int], Any] | None = None,
+) -> Comparison:
+    r"""Run several solvers on one problem under a common budget.
+
+    Every solver has its own stopping rule beside the budget. Its clock stands still while the comparison looks at it;
+    the exact passes that the method itself makes at its checkpoints count. The optimum is found, and the returned
+    points are measured, outside the clock.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        A problem of one run.
+    solvers : sequence of str, or mapping of str to Solver
+        Names as :func:`minmaxcon.solvers.solver_names` lists them, or solvers by any name.
+    seed : int
+        Seed of every solve.
+    seeds : sequence of int, optional
+        Several seeds instead: every solver runs with each.
+    samples : int, optional
+        A solve ends with the piece of work in which it has drawn this many samples.
+    time_limit : float, optional
+        A solve ends with the piece of work in which its own time reaches this many seconds.
+    reference : float, optional
+        :math:`f^*` where it is known; else a conic solver finds it where the problem has a cvxpy form and cvxpy is
+        installed, else the best feasible point of all solvers stands in for it, which ``optimum.source`` says.
+    name : str, optional
+        What the problem is called; its own name by default.
+    report : callable, optional
+        Called with the solver's name and the seed before each solve.
+
+    Returns
+    -------
+    Comparison
+        An entry for every solver and seed; a solver that does not take the problem has one with the reason.
+
+    Raises
+    ------
+    UnknownName
+        There is no such solver.
+    InvalidInput
+        An argument is out of range, or the problem has several runs.
+    """
+    _check(problem, report)
+    if samples is not None:
+        samples = whole("samples", samples)
+    if time_limit is not None:
+        remedy = "must be a positive and finite number of seconds; leave it out for no limit."
+        time_limit = number("time_limit", time_limit, remedy, above=0.0)
+    chosen = _solvers(solvers)
+    every = _seeds("seed", [seed]) if seeds is None else _seeds("seeds", seeds)
+    optimum = exact_optimum(problem, reference)
+    entries: list[Entry] = []
+    for (label, solver), one in itertools.product(chosen.items(), every):
+        if report is not None:
+            report(label, one)
+        entries.append(_run(problem, label, solver, one, samples, time_limit))
+        if entries[-1].status == str(Status.INTERRUPTED):
+            break
+    if optimum.source == "unknown" and problem.data.size is not None:
+        bounds = [(entry.objective, entry.violation, entry.lower) for entry in entries if entry.ran]
+        optimum = found_optimum(optimum, bounds, FEASIBLE)
+    measured = tuple(_with_gaps(entry, optimum) for entry in entries)
+    return Comparison(name or problem.name, optimum, measured, samples, time_limit)
+
+
+def _check(problem: Any, report: Any) -> None:
+    if not isinstance(problem, MinMaxProblem):
+        raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
+    if problem.runs is not None:
+        raise InvalidInput("problem", problem.name, "has several runs; give one bound, so that solvers compare.")
+    if report is not None and not callable(report):
+        raise InvalidInput("report", report, "must be a function of a solver's name and a seed; leave it out for none.")
+
+
+def _solvers(asked: Any) -> dict[str, Solver]:
+    if isinstance(asked, Mapping):
+        chosen = dict(asked)
+    else:
+        names = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidInput("solvers", asked, _WHICH)
+        chosen = {name: named_solver(name) for name in names}
+    if not chosen:
+        raise InvalidInput("solvers", asked, _WHICH)
+    for name, solver in chosen.items():
+        if not isinstance(solver, Solver):
+            raise InvalidInput("solvers", solver, f"{name!r} must be a Solver such as SFLS().")
+    return chosen
+
+
+def _seeds(argument: str, asked: Any) -> list[int]:
+    if not isinstance(asked, Iterable) or not (seeds := list(asked)):
+        raise InvalidInput(argument, asked, "must be whole numbers of at least 0, at least one, such as range(3).")
+    return list(dict.fromkeys(seed_number(argument, seed) for seed in seeds))
+
+
+class _Watch:
+    """A callback that notes when each row of the trace appeared, by the solver's own clock, and ends the solve."""
+
+    def __init__(self, samples: int | None, time_limit: float | None) -> None:
+        self.samples, self.time_limit = samples, time_limit
+        self.seconds = self.away = 0.0
+        self.path: list[dict[str, Any]] = []
+        self.ended = ""
+
+    def __call__(self, progress: Progress) -> bool:
+        arrived = time.perf_counter()
+        self.seconds = seconds = progress.seconds - self.away
+        outcome = progress.outcome
+        if not self.path:
+            begun = {"objective": float(outcome.objective[0]), "violation": float(outcome.constraints[0].max())}
+            self._note(begun, seconds, outcome.steps, outcome.samples)
+        for row in outcome.trace[len(self.path) - 1 :]:
+            self._note(row, seconds, outcome.steps, outcome.samples)
+        if self.samples is not None and outcome.samples >= self.samples:
+            self.ended = f"the budget of {self.samples:,} samples was used"
+        elif self.time_limit is not None and seconds >= self.time_limit:
+            self.ended = f"the time limit of {self.time_limit:g} s was reached"
+        self.away += time.perf_counter() - arrived
+        return bool(self.ended)
+
+    def _note(self, row: Mapping[str, Any], seconds: float, steps: int, samples: int) -> None:
+        """Add a row; what the method itself says of steps and samples stands, as some add several rows at once."""
+        self.path.append(
+            {
+                "checkpoint": len(self.path),
+                "seconds": seconds,
+                "samples": int(row.get("samples", samples)),
+                "steps": int(row.get("steps", steps)),
+                "objective": float(row["objective"]),
+                "violation": float(row["violation"]),
+                "estimate_violation": float(row.get("estimate_violation", math.nan)),
+            }
+        )
+
+
+def _run(
+    problem: MinMaxProblem, name: str, solver: Solver, seed: int, samples: int | None, time_limit: float | None
+) -> Entry:
+    """Run one solver; one that does not take the problem says why."""
+    watch = _Watch(samples, time_limit)
+    try:
+        solution = solve(problem, solver, seed=seed, callbacks=[watch])
+    except MinMaxConError as refusal:
+        return Entry(name, seed, "not run", str(refusal))
+    objective, violation = _returned(problem, solution)
+    reason = str(solution.reason)
+    if watch.ended:
+        reason = reason.replace("Stopped by a callback", watch.ended[0].upper() + watch.ended[1:])
+    infeasible = sum(not row["violation"] <= FEASIBLE for row in watch.path[1:])
+    return Entry(
+        solver=name,
+        seed=seed,
+        status=str(solution.status),
+        reason=reason,
+        seconds=watch.seconds,
+        samples=int(solution.samples),
+        steps=int(solution.steps),
+        objective=objective,
+        violation=violation,
+        upper=solution.certificate.upper,
+        lower=solution.certificate.lower,
+        checkpoints=len(watch.path) - 1,
+        infeasible=infeasible,
+        path=tuple(watch.path),
+        settings=solution.settings.get("solver", {}),
+    )
+
+
+def _returned(problem: MinMaxProblem, solution: Solution) -> tuple[float, float]:
+    """Return objective and largest violation of the returned point: exact on finite data."""
+    if problem.data.size is None:
+        return float(solution.objective), float(np.max(solution.constraints))
+    return measures(problem, solution.x)
+
+
+def _with_gaps(entry: Entry, optimum: Optimum) -> Entry:
+    """Return the entry with its gaps, where an optimal value is known."""
+    if optimum.value is None or optimum.scale is None:
+        path = tuple({**row, "gap": math.nan, "relative_gap": math.nan} for row in entry.path)
+        return replace(entry, path=path)
+    value, scale = optimum.value, optimum.scale
+    gaps = [(row, row["objective"] - value) for row in entry.path]
+    path = tuple({**row, "gap": gap, "relative_gap": gap / scale} for row, gap in gaps)
+    gap = entry.objective - value
+    return replace(entry, path=path, gap=gap, relative_gap=gap / scale)
+
+
+def measures(problem: MinMaxProblem, x: Any) -> tuple[float, float]:
+    """Return objective and largest :math:`f_i - b_i` at a point x (d,), by one exact pass over finite data.
+
+    On a problem that is refreshed these are the true measures.
+    """
+    like = problem.data.like
+    point = namespace(like).asarray(np.asarray(x, dtype=np.float64)[None, :], like)
+    values = exact_values(problem.family, point, problem.data)[0]
+    objective, constraints = float(values[0]), values[1:] - problem.bounds()[0]
+    if isinstance(problem, RefreshedProblem):
+        seen = problem.measure.observe(point)
+        objective = objective if seen.objective is None else float(seen.objective[0][0])
+        constraints = np.asarray(seen.values)[0] - problem.bounds()[0]
+    return objective, float(np.max(constraints))
+
+
+def exact_optimum(problem: MinMaxProblem, reference: float | None = None) -> Optimum:
+    """Return the optimum as far as it is known before any solver has run.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        A problem of one run.
+    reference : float, optional
+        Its optimal value, where the caller knows it.
+
+    Raises
+    ------
+    InvalidInput
+        If the reference is not finite.
+    """
+    if reference is not None:
+        reference = number("reference", reference, "must be a finite number; leave it out where it is unknown.")
+    start = None
+    if problem.data.size is not None:
+        first = problem.family.refine(problem.start_point(1), problem.data)
+        objective, violation = measures(problem, to_numpy(first)[0])
+        start = objective if violation <= 0 else None
+    if reference is not None:
+        return _scaled(Optimum(reference, "given", reference, start, None))
+    value, why = _by_conic_solver(problem)
+    if value is None:
+        return Optimum(None, "unknown", None, start, None, why)
+    if not np.isfinite(value):
+        return Optimum(None, "infeasible", None, start, None, "a conic solver proved that no point is feasible")
+    return _scaled(Optimum(value, "exact", value, start, None))
+
+
+def found_optimum(unknown: Optimum, found: Sequence[tuple[float, float, float]], feasible: float) -> Optimum:
+    """Return the optimum as the solvers know it.
+
+    Parameters
+    ----------
+    unknown : Optimum
+        What was known before.
+    found : sequence of (objective, violation, lower bound)
+        Of the points that were returned.
+    feasible : float
+        Violation up to which a point counts as feasible.
+    """
+    upper = min((objective for objective, violation, _ in found if violation <= feasible), default=np.inf)
+    lower = max((bound for _, _, bound in found), default=-np.inf)
+    if not np.isfinite(upper):
+        return replace(unknown, lower=float(lower) if np.isfinite(lower) else None)
+    best = replace(unknown, value=float(upper), source="best found", lower=float(lower) if np.isfinite(lower) else None)
+    return _scaled(best)
+
+
+def _scaled(optimum: Optimum) -> Optimum:
+    if optimum.value is None:
+        return optimum
+    size = 1.0 + abs(optimum.value)
+    scale = size if optimum.start is None else max(optimum.start - optimum.value, LEAST_SPAN * size)
+    return replace(optimum, scale=scale)
+
+
+def _by_conic_solver(problem: MinMaxProblem) -> tuple[float | None, str]:
+    """Return the optimal value, infinite where there is none, or why it is not known."""
+    from minmaxcon.reference import ReferenceFailed, solve_exact
+
+    if problem.data.size is None:
+        return None, "a stream has no exact values"
+    if isinstance(problem, RefreshedProblem):
+        return None, "true measures have no cvxpy form"
+    if problem.modulus > 0:
+        return None, "the problem is not declared convex"
+    try:
+        found = solve_exact(problem)
+    except (MissingDependency, Unsupported, ReferenceFailed) as failure:
+        return None, str(failure)
+    return (np.inf, "") if found.status is Status.INFEASIBLE else (float(found.objective), "")
+
+
+_HEADING = ("solver", "status", "seconds", "samples", "relative gap", "max f_i-b_i", "infeasible on the way")
+_TOO_SHORT = (
+    "no checkpoint fell within the budget, and a solve ends only between two pieces of its work: the row tells nothing "
+    "of the method. Allow more."
+)
+
+
+def comparison_text(found: Comparison, table: Callable[..., str], wrapped: Callable[[str, str], str]) -> str:
+    """Return a comparison for a reader: a line a solver, medians over seeds, and what is needed to read them.
+
+    Parameters
+    ----------
+    found : Comparison
+        The comparison.
+    table, wrapped : callable
+        Align rows of cells and wrap a sentence, as those of :mod:`minmaxcon.cli.output` do.
+    """
+    by_solver: dict[str, list[Entry]] = {}
+    for entry in found.entries:
+        by_solver.setdefault(entry.solver, []).append(entry)
+    seeds = max(len(mine) for mine in by_solver.values())
+    listed = f"seed {found.entries[0].seed}" if seeds == 1 else f"medians over {seeds} seeds"
+    text = f"{found.problem}: {listed}{_budget(found)}\n\n"
+    text += table([_HEADING, *(_line(name, mine) for name, mine in by_solver.items())], left=2)
+    text += wrapped("f*: ", _optimum_text(found.optimum))
+    refused = [mine[0] for mine in by_solver.values() if not mine[0].ran]
+    text += "".join(wrapped(f"{entry.solver}: ", entry.reason) for entry in refused)
+    idle = [name for name, mine in by_solver.items() if any(_too_short(entry, found) for entry in mine)]
+    return text + (wrapped(f"{', '.join(idle)}: ", _TOO_SHORT) if idle else "")
+
+
+def _too_short(entry: Entry, found: Comparison) -> bool:
+    """Return whether a solve used the budget before the method looked at any point of its own."""
+    samples = np.inf if found.samples is None else found.samples
+    seconds = np.inf if found.time_limit is None else found.time_limit
+    used = entry.samples >= samples or entry.seconds >= seconds
+    return (
+        entry.ran
+        and used
+        and not any(row["samples"] <= samples and row["seconds"] <= seconds for row in entry.path[1:])
+    )
+
+
+def _budget(found: Comparison) -> str:
+    parts = [] if found.samples is None else [f"{found.samples:,} samples"]
+    parts += [] if found.time_limit is None else [f"{found.time_limit:g} s"]
+    return f", at most {' or '.join(parts)} a solve" if parts else ""
+
+
+def _line(name: str, mine: Sequence[Entry]) -> list[str]:
+    ran = [entry for entry in mine if entry.ran]
+    counts = Counter(entry.status for entry in mine)
+    status = ", ".join(word if len(mine) == 1 else f"{count} {word}" for word, count in counts.items())
+    if not ran:
+        return [name, status, *("-" for _ in _HEADING[2:])]
+
+    def median(field: str) -> float:
+        return float(np.median([getattr(entry, field) for entry in ran]))
+
+    infeasible, checkpoints = (sum(getattr(entry, word) for entry in ran) for word in ("infeasible", "checkpoints"))
+    gap = median("relative_gap")
+    return [
+        name,
+        status,
+        f"{median('seconds'):.2f}",
+        f"{median('samples'):,.0f}",
+        "unknown" if np.isnan(gap) else f"{100.0 * gap:.3g}%",
+        f"{max(entry.violation for entry in ran):.2g}",
+        f"{infeasible} of {checkpoints}",
+    ]
+
+
+def _optimum_text(optimum: Optimum) -> str:
+    if optimum.value is None:
+        return f"{optimum.source}: {optimum.note or 'no solver found a feasible point'}."
+    unit = f"A relative gap is f_0 - f* in units of {optimum.scale:.6g}"
+    unit += ", of 1 + |f*|" if optimum.start is None else f": the start has f_0 = {optimum.start:.6g}"
+    said = {"exact": "exact, by a conic solver", "given": "as given"}.get(optimum.source, "")
+    if optimum.source == "best found":
+        least = "none is proved" if optimum.lower is None else f"{optimum.lower:.6g} is proved"
+        why = f" as {optimum.note.rstrip('.')}" if optimum.note else ""
+        said = f"the best feasible point of these solvers{why}; of lower bounds {least}"
+    return f"{optimum.value:.6g}, {said}. {unit}."
+
+
+def path_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Return every point of every path as a row, with the names of problem and solver and the seed."""
+    return [
+        {"problem": found.problem, "solver": entry.solver, "seed": entry.seed, **row}
+        for found in comparisons
+        for entry in found.entries
+        for row in entry.path
+    ]
+
+
+def as_data(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """Return comparisons as JSON knows them, with versions and the machine that the seconds are of."""
+    listed = [{"problem": found.problem, **_fields(found)} for found in comparisons]
+    machine = {**describe_machine(), "load_average": load_average()}
+    return {"comparisons": plain(listed), "machine": plain(machine), "versions": plain(versions())}
+
+
+def _fields(found: Comparison) -> dict[str, Any]:
+    return {
+        "optimum": asdict(found.optimum),
+        "samples": found.samples,
+        "time_limit": found.time_limit,
+        "solvers": [asdict(entry) for entry in found.entries],
+    }

@@ -126,7 +126,7 @@ def test_a_folder_that_exists_is_refused_before_any_solve(
     assert compare_table("--out", tmp_path / "r", "--solvers", "sfls").status == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "r").iterdir()}
     with monkeypatch.context() as patch:
-        patch.setattr("minmaxcon.results.compare.solve", lambda *_, **__: pytest.fail("solved"))
+        patch.setattr("minmaxcon.results.comparison.solve", lambda *_, **__: pytest.fail("solved"))
         refused = compare_table("--out", tmp_path / "r")
     assert (refused.status, refused.out) == (2, "")
     assert "--overwrite" in refused.err
@@ -151,7 +151,7 @@ def test_ctrl_c_writes_nothing_and_tells_what_there_is(
 ) -> None:
     import signal
 
-    from minmaxcon.results import compare as module
+    from minmaxcon.results import comparison as module
 
     real = module.solve
 

@@ -16,10 +16,8 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.cli.output import table, wrapped
 from minmaxcon.results import csv_text
-from minmaxcon.results.compare import compare
-from minmaxcon.results.compare_figure import comparison_figure
-from minmaxcon.results.compare_tables import as_data, comparison_text, path_rows
-from minmaxcon.results.comparison import Comparison
+from minmaxcon.results.comparison import Comparison, as_data, compare, comparison_text, path_rows
+from minmaxcon.results.comparison_figure import comparison_figure
 from minmaxcon.results.figures import png
 from tests.cases import SOLVERS, optimum, problem, quadratic
 

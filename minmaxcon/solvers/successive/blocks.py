@@ -23,8 +23,8 @@ __all__ = ["estimated", "first_block", "next_block"]
 _RECENT = 4.0
 """Block k has the share 4 / k in the averages: what was learned at points far away is forgotten as k to the -4.
 
-Equal shares would keep it for long, and the gradient of an AUC grows without bound towards a constant model, from which
-many runs start.
+Equal shares would keep it for long, and the gradient of a share of pairs grows without bound towards a constant model,
+from which many runs start.
 """
 
 

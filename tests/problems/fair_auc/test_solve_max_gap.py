@@ -87,7 +87,7 @@ def test_the_table_of_a_target_names_it(solve: Callable[..., Any]) -> None:
         (("--max-gap", "0.1", "--steps", "10"), "--steps"),
         (("--max-gap", "0.1", "--batch-size", "10"), "--batch-size"),
         (("--max-gap", "0.1", "--solver", "sfls"), "--solver"),
-        (("--kappa", "0.3", "--solver", "successive"), "--solver"),
+        (("--kappa", "0.3", "--solver", "successive"), "SuccessiveApproximation cannot solve"),
         (("--max-gap", "0.1", "--objective", "acu"), "auc"),
         (("--kappa", "0.3", "--objective", "logistic"), "--objective"),
         (("--max-gap", "0.1", "--model", "linaer"), "linear"),
