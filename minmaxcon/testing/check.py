@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import traceback
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -38,19 +39,11 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class Fault(Exception):
-    """Raised by a check that found a fault.
+    """Raised by a check that found a fault: what was seen, and the numbers of a counterexample by name."""
 
-    Parameters
-    ----------
-    seen : str
-        What was seen.
-    counterexample : str
-        Numbers that show it.
-    """
-
-    def __init__(self, seen: str, counterexample: str = "") -> None:
-        super().__init__(seen, counterexample)
-        self.seen, self.counterexample = seen, counterexample
+    def __init__(self, seen: str, **example: Any) -> None:
+        super().__init__(seen, example)
+        self.seen, self.counterexample = seen, shown(**example)
 
 
 class Skip(Exception):
@@ -111,13 +104,6 @@ class Findings:
     """The findings of some parts: each check runs when it is first asked for.
 
     Every check draws from a generator of its own, so that its finding does not depend on which others run.
-
-    Parameters
-    ----------
-    parts : iterable of Part
-        The parts.
-    seed : int
-        Seed of all that is drawn.
     """
 
     def __init__(self, parts: Iterable[Part], seed: Any) -> None:
@@ -186,10 +172,10 @@ def _library(filename: str) -> bool:
     return inside or any(part in ("site-packages", "dist-packages") for part in Path(filename).parts)
 
 
-def require(ok: Any, seen: str, counterexample: str = "") -> None:
+def require(ok: Any, seen: str, **example: Any) -> None:
     """Raise a fault unless ``ok``."""
     if not bool(ok):
-        raise Fault(seen, counterexample)
+        raise Fault(seen, **example)
 
 
 def require_kind(argument: str, value: Any, kinds: Any, need: str) -> None:
@@ -207,26 +193,18 @@ def at(excess: Any, tolerance: float) -> int | None:
     return None if flat[worst] <= tolerance else worst
 
 
-def bounded(excess: Any, tolerance: float, seen: str, example: Mapping[str, Any], **numbers: Any) -> None:
-    """Raise a fault if an excess is above the tolerance or not a number.
+def bounded(excess: Any, tolerance: float, seen: str, **rows: Any) -> None:
+    """Raise a fault if an excess (n,) is above the tolerance or not a number.
 
-    Parameters
-    ----------
-    excess : array (n,)
-        One number a row.
-    tolerance : float
-        What is allowed.
-    seen : str
-        What was seen, with places for ``excess`` and the ``numbers`` of the worst row.
-    example : mapping
-        Arrays whose worst row is the counterexample.
-    **numbers : array (n,)
-        Numbers that ``seen`` quotes.
+    The fault quotes the worst row: of the named arrays those that ``seen`` has places for, ``excess`` among them, the
+    others as the counterexample.
     """
     worst = at(excess, tolerance)
     if worst is not None:
-        quoted = {name: float(values[worst]) for name, values in {"excess": excess, **numbers}.items()}
-        raise Fault(seen.format(**quoted), shown(**{name: values[worst] for name, values in example.items()}))
+        row = {name: values[worst] for name, values in {"excess": np.asarray(excess), **rows}.items()}
+        quoted = {name for _, name, _, _ in Formatter().parse(seen) if name} | {"excess"}
+        told = seen.format(**{name: float(row[name]) for name in quoted})
+        raise Fault(told, **{name: value for name, value in row.items() if name not in quoted})
 
 
 def shown(**values: Any) -> str:
@@ -253,15 +231,7 @@ def differing(first: Any, second: Any) -> str:
 
 
 def apart(first: Any, second: Any, scale: float = 1e-12) -> float:
-    """Return the largest difference of two arrays relative to their largest entry; infinite where shapes differ.
-
-    Parameters
-    ----------
-    first, second : array
-        The arrays.
-    scale : float
-        The least that differences are divided by.
-    """
+    """Return the largest difference of two arrays relative to their largest entry, at least a scale."""
     one, other = (np.asarray(to_numpy(value), dtype=np.float64) for value in (first, second))
     if one.shape != other.shape:
         return np.inf

@@ -7,23 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import number, seed_number
-from minmaxcon.core import (
-    Batch,
-    Estimate,
-    LevelProblem,
-    MinMaxProblem,
-    Oracle,
-    Position,
-    RefreshedProblem,
-    Start,
-)
+from minmaxcon.core import Batch, Estimate, LevelProblem, MinMaxProblem, Oracle, Position, RefreshedProblem, Start
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.data import Finite
 from minmaxcon.testing.check import (
@@ -38,7 +29,6 @@ from minmaxcon.testing.check import (
     report_of,
     require,
     require_kind,
-    shown,
 )
 from minmaxcon.testing.problem import finite_problem
 from minmaxcon.testing.purity import PAGE, Call, lasting, run_axis, same_bits, taken, unchanged
@@ -117,21 +107,7 @@ def _without_noise(problem: MinMaxProblem) -> MinMaxProblem:
 
 @dataclass(frozen=True, eq=False)
 class OracleTrial:
-    """An oracle and the problems that it is tried on; what several checks look at is asked once.
-
-    Attributes
-    ----------
-    oracle : Oracle
-        The oracle.
-    problem : MinMaxProblem
-        A problem on finite data.
-    quiet : tuple of MinMaxProblem
-        Problems without noise: of a single sample, or with all samples in every batch.
-    tolerance : float
-        By how much of :math:`P(x_0) - H` a bound may be wrong where there is noise.
-    seed : int
-        Seed of the queries.
-    """
+    """An oracle, a problem on finite data, problems without noise, and what several checks ask of them."""
 
     oracle: Oracle
     problem: MinMaxProblem
@@ -175,19 +151,26 @@ class OracleTrial:
         """Return which share of the way from the start a second query may lose: few steps do less on large problems."""
         return 0.1 if any(problem is toy for toy in self.quiet[:2]) else 0.5
 
-    def each(self, check: Callable[[MinMaxProblem, Any, Estimate], str]) -> str:
-        """Return what a check tells of each problem without noise; a fault names the problem."""
+
+def _quiet(check: Callable[[OracleTrial, MinMaxProblem, Any, Estimate], str]) -> Callable[[OracleTrial, Any], str]:
+    """Return the check of each problem without noise; a fault names the problem."""
+
+    @wraps(check)
+    def run(trial: OracleTrial, _rng: np.random.Generator) -> str:
         told, skipped = [], []
-        for problem, levels, found in self.still:
+        for problem, levels, found in trial.still:
             try:
-                told.append(f"{problem.name}: {check(problem, levels, found)}")
+                told.append(f"{problem.name}: {check(trial, problem, levels, found)}")
             except Skip as reason:
                 skipped.append(f"{problem.name}: {reason}")
             except Fault as fault:
-                raise Fault(f"{fault.seen} (On {problem.name}, without noise.)", fault.counterexample) from None
+                fault.seen += f" (On {problem.name}, without noise.)"
+                raise
         if not told:
             raise Skip("; ".join(skipped))
         return "; ".join(told)
+
+    return run
 
 
 def _known(problem: MinMaxProblem, levels: Any) -> Any:
@@ -222,9 +205,9 @@ def _require_valid(level: LevelProblem, found: Estimate) -> None:
         require(tuple(array.shape) == need, f"{name} has shape {tuple(array.shape)}, not {need}.")
         require(np.isfinite(to_numpy(array)).all(), f"{name} is not finite.")
     inside = to_numpy(level.primal.contains(found.x, _small(found.x)))
-    require(np.all(inside), "x lies outside X.", shown(x=found.x[0]))
+    require(np.all(inside), "x lies outside X.", x=found.x[0])
     y, a = (np.asarray(to_numpy(part), dtype=np.float64) for part in (found.weights, found.scaled))
-    bounded(np.maximum(np.abs(y.sum(1) - 1.0), -y.min(1)), 1e-5, "weights are no point of the simplex.", {"y": y})
+    bounded(np.maximum(np.abs(y.sum(1) - 1.0), -y.min(1)), 1e-5, "weights are no point of the simplex.", y=y)
     begin = 0
     for i, block in enumerate(dual.blocks):
         if block is not None:
@@ -241,11 +224,9 @@ def _require_inside(block: Any, i: int, weight: Any, part: Any) -> None:
     v = np.concatenate([both / length, -both / length])
     edge = np.asarray(block.maximize(1e9 * v)[0])  # so long that the penalty no longer counts
     excess = part @ v.T - weight[:, None] * np.vecdot(v, edge)
-    worst = at(excess, 1e-5 * (1.0 + float(block.radius)))
-    if worst is not None:
-        j, d = divmod(worst, len(v))
-        example = shown(y_i=weight[j], a_i=part[j], direction=v[d])
-        raise Fault(f"scaled lies outside y_{i} A_{i}, by {excess[j, d]:.3g} along a direction.", example)
+    seen = f"scaled lies outside y_{i} A_{i}, by {{excess:.3g}} along a direction."
+    allowed = 1e-5 * (1.0 + float(block.radius))
+    bounded(excess.max(1), allowed, seen, y_i=weight, a_i=part, direction=v[excess.argmax(1)])
 
 
 def _estimate(trial: OracleTrial, _rng: np.random.Generator) -> str:
@@ -254,51 +235,42 @@ def _estimate(trial: OracleTrial, _rng: np.random.Generator) -> str:
         _require_valid(problem.at_level(levels), found)
         top = np.asarray(found.values).max(1)
         seen = "upper is not the largest of values."
-        require(apart(top, found.upper) <= 1e-6, seen, shown(values=found.values[0], upper=found.upper))
+        require(apart(top, found.upper) <= 1e-6, seen, values=found.values[0], upper=found.upper)
         require(len(found.failure) == levels.size, f"failure has {len(found.failure)} entries for {levels.size} runs.")
         require(not any(found.failure), f"it reports a failure: {next(filter(None, found.failure), '')}")
     return f"3 levels with noise, {3 * len(trial.still)} without"
 
 
-def _upper_bound(trial: OracleTrial, _rng: np.random.Generator) -> str:
+@_quiet
+def _upper_bound(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
     """Without noise upper >= H(r): the bound is valid at every level."""
-
-    def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
-        known, upper = _known(problem, levels), np.asarray(found.upper)
-        example = {"r": levels, "x": found.x, "y": found.weights}
-        bounded(known - upper, 1e-6, "U = {upper:.6g} < {known:.6g} = H.", example, upper=upper, known=known)
-        return f"U - H between {np.min(upper - known):.2g} and {np.max(upper - known):.2g}"
-
-    return trial.each(on)
+    known, upper = _known(problem, levels), np.asarray(found.upper)
+    seen = "U = {upper:.6g} < {known:.6g} = H."
+    bounded(known - upper, 1e-6, seen, r=levels, x=found.x, y=found.weights, upper=upper, known=known)
+    return f"U - H between {np.min(upper - known):.2g} and {np.max(upper - known):.2g}"
 
 
-def _upper_bounds_point(trial: OracleTrial, _rng: np.random.Generator) -> str:
+@_quiet
+def _upper_bounds_point(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
     """Without noise upper >= max_i f_i(x) - b_i: x and U are averages with the same weights."""
-
-    def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
-        reached, upper = _largest(problem.at_level(levels), found.x), np.asarray(found.upper)
-        allowed = _small(found.x, 1e-7) * (1.0 + float(np.abs(reached).max()))
-        seen = "U = {upper:.6g}, but the point that is returned has {reached:.6g}."
-        bounded(reached - upper, allowed, seen, {"r": levels, "x": found.x}, upper=upper, reached=reached)
-        return f"U - P(x) at least {np.min(upper - reached):.2g}"
-
-    return trial.each(on)
+    reached, upper = _largest(problem.at_level(levels), found.x), np.asarray(found.upper)
+    allowed = _small(found.x, 1e-7) * (1.0 + float(np.abs(reached).max()))
+    seen = "U = {upper:.6g}, but the point that is returned has {reached:.6g}."
+    bounded(reached - upper, allowed, seen, r=levels, x=found.x, upper=upper, reached=reached)
+    return f"U - P(x) at least {np.min(upper - reached):.2g}"
 
 
-def _proximal(trial: OracleTrial, _rng: np.random.Generator) -> str:
+@_quiet
+def _proximal(trial: OracleTrial, plain: MinMaxProblem, _levels: Any, _found: Estimate) -> str:
     """With a proximal term, upper >= H and >= max_i f_i(x) + d_x(x) - b_i, without noise."""
-
-    def on(plain: MinMaxProblem, _levels: Any, _found: Estimate) -> str:
-        problem = plain.with_proximal(to_numpy(plain.start_point(1))[0], 0.5)
-        levels = trial.levels(problem)
-        found, known = trial.query(problem, levels), _known(problem, levels)
-        upper = np.asarray(found.upper)
-        for name, below in (("H", known), ("max_i f_i + d_x - b_i", _largest(problem.at_level(levels), found.x))):
-            seen, example = f"U = {{upper:.6g}} < {{below:.6g}} = {name}.", {"r": levels, "x": found.x}
-            bounded(below - upper, _small(found.x), seen, example, upper=upper, below=below)
-        return "3 levels"
-
-    return trial.each(on)
+    problem = plain.with_proximal(to_numpy(plain.start_point(1))[0], 0.5)
+    levels = trial.levels(problem)
+    found, known = trial.query(problem, levels), _known(problem, levels)
+    upper = np.asarray(found.upper)
+    for name, below in (("H", known), ("max_i f_i + d_x - b_i", _largest(problem.at_level(levels), found.x))):
+        seen = f"U = {{upper:.6g}} < {{below:.6g}} = {name}."
+        bounded(below - upper, _small(found.x), seen, r=levels, x=found.x, upper=upper, below=below)
+    return "3 levels"
 
 
 def _lower(trial: OracleTrial, _rng: np.random.Generator) -> str:
@@ -310,51 +282,45 @@ def _lower(trial: OracleTrial, _rng: np.random.Generator) -> str:
             continue
         known = _known(problem, levels)
         bound = lower_bound(level, found.weights, found.scaled, found.x)
-        example = {"r": levels, "y": found.weights, "a": found.scaled}
-        allowed = 1e-6 * (1.0 + float(np.abs(known).max()))
-        bounded(bound - known, allowed, "{bound:.6g} > {known:.6g} = H.", example, bound=bound, known=known)
+        allowed, seen = 1e-6 * (1.0 + float(np.abs(known).max())), "{bound:.6g} > {known:.6g} = H."
+        duals = {"y": found.weights, "a": found.scaled}
+        bounded(bound - known, allowed, seen, r=levels, **duals, bound=bound, known=known)
         gaps.append(float((known - bound).max()))
     return f"H exceeds it by at most {max(gaps, default=0.0):.2g}"
 
 
-def _tightness(trial: OracleTrial, _rng: np.random.Generator) -> str:
-    """H less that bound is at most half of the start's gap P(x_0) - D(y_0), on average of levels, no noise."""
-
-    def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
-        level = problem.at_level(levels)
-        if level.modulus > 0:
-            raise Skip("it is not declared convex: no lower bound is claimed")
-        known, dual = _known(problem, levels), level.dual()
-        y = dual.center(found.x)
-        before = known - lower_bound(level, y.weights, dual.scaled(y), found.x)
-        after = known - lower_bound(level, found.weights, found.scaled, found.x)
-        # The centre may have good duals by luck; the whole gap of the start is what there is to close.
-        gap = float(np.mean(before + _spread(problem, levels, known)))
-        if not float(after.mean()) <= 0.5 * gap + 1e-6 * (1.0 + float(np.abs(known).max())):
-            worst = int(np.argmax(after))
-            seen = f"D is {after.mean():.4g} below H on average; the gap at the start, before any step, is {gap:.4g}."
-            raise Fault(seen, shown(r=levels[worst], y=found.weights[worst], a=found.scaled[worst]))
-        return f"a share of {after.mean() / max(gap, 1e-6):.2g} is left"
-
-    return trial.each(on)
+@_quiet
+def _tightness(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
+    """H less that bound is at most half of the start's duality gap P(x_0) - D(y_0), on average of levels, no noise."""
+    level = problem.at_level(levels)
+    if level.modulus > 0:
+        raise Skip("it is not declared convex: no lower bound is claimed")
+    known, dual = _known(problem, levels), level.dual()
+    y = dual.center(found.x)
+    before = known - lower_bound(level, y.weights, dual.scaled(y), found.x)
+    after = known - lower_bound(level, found.weights, found.scaled, found.x)
+    # The centre may have good duals by luck; the whole gap of the start is what there is to close.
+    gap = float(np.mean(before + _spread(problem, levels, known)))
+    if not float(after.mean()) <= 0.5 * gap + 1e-6 * (1.0 + float(np.abs(known).max())):
+        worst = int(np.argmax(after))
+        seen = f"D is {after.mean():.4g} below H on average; the duality gap at the start is {gap:.4g}."
+        raise Fault(seen, r=levels[worst], y=found.weights[worst], a=found.scaled[worst])
+    return f"a share of {after.mean() / max(gap, 1e-6):.2g} is left"
 
 
-def _progress(trial: OracleTrial, _rng: np.random.Generator) -> str:
+@_quiet
+def _progress(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
     """The point is at most half as far above H as the start in max_i f_i(x) - b_i, on average of levels, no noise."""
-
-    def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
-        known = _known(problem, levels)
-        before, after = _spread(problem, levels, known), _largest(problem.at_level(levels), found.x) - known
-        # At one level the start may be near the optimum by luck, which an average of iterates does not keep.
-        if not after.mean() <= 0.5 * before.mean() + 1e-6:
-            worst = int(np.argmax(after - 0.5 * before))
-            seen = f"{after[worst]:.4g} above H after the query, {before[worst]:.4g} at the start."
-            raise Fault(seen, shown(r=levels[worst], x=found.x[worst]))
-        seen = "the exact value at x lies below H: the reference disagrees."
-        require(at(-after, _small(found.x)) is None, seen)
-        return f"a share of {float(np.max(after / np.maximum(before, 1e-6))):.2g} is left"
-
-    return trial.each(on)
+    known = _known(problem, levels)
+    before, after = _spread(problem, levels, known), _largest(problem.at_level(levels), found.x) - known
+    # At one level the start may be near the optimum by luck, which an average of iterates does not keep.
+    if not after.mean() <= 0.5 * before.mean() + 1e-6:
+        worst = int(np.argmax(after - 0.5 * before))
+        seen = f"{after[worst]:.4g} above H after the query, {before[worst]:.4g} at the start."
+        raise Fault(seen, r=levels[worst], x=found.x[worst])
+    seen = "the exact value at x lies below H: the reference disagrees."
+    require(at(-after, _small(found.x)) is None, seen)
+    return f"a share of {float(np.max(after / np.maximum(before, 1e-6))):.2g} is left"
 
 
 def _noisy_upper_bound(trial: OracleTrial, _rng: np.random.Generator) -> str:
@@ -364,8 +330,8 @@ def _noisy_upper_bound(trial: OracleTrial, _rng: np.random.Generator) -> str:
     others = [trial.query(trial.problem, levels, trial.seed + extra).upper for extra in (1, 2)]
     mean = np.mean([found.upper, *others], axis=0)
     allowed = trial.tolerance * _spread(trial.problem, levels, known)
-    seen, example = "U = {mean:.6g} on average of 3 queries, H = {known:.6g}.", {"r": levels, "allowed": allowed}
-    bounded(known - mean - allowed, 1e-9, seen, example, mean=mean, known=known)
+    seen = "U = {mean:.6g} on average of 3 queries, H = {known:.6g}."
+    bounded(known - mean - allowed, 1e-9, seen, r=levels, allowed=allowed, mean=mean, known=known)
     return f"U - H on average between {np.min(mean - known):.2g} and {np.max(mean - known):.2g}"
 
 
@@ -406,30 +372,31 @@ def _run_axis(trial: OracleTrial, _rng: np.random.Generator) -> str:
     return "3 runs, with noise and without"
 
 
-def _goes_on(trial: OracleTrial, _rng: np.random.Generator) -> str:
+@_quiet
+def _follows(trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
+    """A following query ends no worse, without noise."""
+    level = problem.at_level(levels)
+    require(tuple(found.next.x.shape) == tuple(found.x.shape), f"next.x has shape {tuple(found.next.x.shape)}.")
+    again = trial.oracle.query(level, found.next)
+    before, after = _largest(level, found.x), _largest(level, again.x)
+    spread, lost = _spread(problem, levels, np.minimum(before, after)), after - before
+    if not lost.mean() <= trial.setback(problem) * spread.mean() + 1e-6:
+        worst = int(np.argmax(lost))
+        seen = f"max_i f_i(x) - b_i = {after[worst]:.6g} after it, {before[worst]:.6g} before."
+        raise Fault(seen, r=levels[worst], x=again.x[worst])
+    return "3 levels"
+
+
+def _goes_on(trial: OracleTrial, rng: np.random.Generator) -> str:
     """A following query starts from next: it draws other samples and ends no worse, without noise."""
-
-    def on(problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
-        level = problem.at_level(levels)
-        require(tuple(found.next.x.shape) == tuple(found.x.shape), f"next.x has shape {tuple(found.next.x.shape)}.")
-        again = trial.oracle.query(level, found.next)
-        before, after = _largest(level, found.x), _largest(level, again.x)
-        spread = _spread(problem, levels, np.minimum(before, after))
-        lost = after - before
-        if not lost.mean() <= trial.setback(problem) * spread.mean() + 1e-6:
-            worst = int(np.argmax(lost))
-            seen = f"max_i f_i(x) - b_i = {after[worst]:.6g} after it, {before[worst]:.6g} before."
-            raise Fault(seen, shown(r=levels[worst], x=again.x[worst]))
-        return "3 levels"
-
-    told = trial.each(on)
+    told = _follows(trial, rng)
     levels, found = trial.noisy
     begun, ended = trial.start(trial.problem, levels.size).position, found.next.position
     if (ended.samples, repr(ended.generator)) == (begun.samples, repr(begun.generator)):
         other = _arrays(trial.query(trial.problem, levels, trial.seed + 1))
         same = all(apart(array, other[name]) == 0.0 for name, array in _arrays(found).items())
         seen = "next begins where this query began, and would draw the same samples again."
-        require(same, seen, shown(samples=found.samples))
+        require(same, seen, samples=found.samples)
     return told
 
 

@@ -24,7 +24,6 @@ from minmaxcon.testing.check import (
     report_of,
     require,
     require_kind,
-    shown,
 )
 from minmaxcon.testing.constraint import constraint_part
 from minmaxcon.testing.generator import generator_part, interior
@@ -171,18 +170,18 @@ def _fused(problem: MinMaxProblem, rng: np.random.Generator) -> str:
             if worst is not None:
                 place = tuple(int(i) for i in np.unravel_index(worst, part.shape))
                 both = f"{part[place]:.10g} together, {alone[name][place]:.10g} alone"
-                raise Fault(f"{name} of {where}, entry {place}: {both}.", shown(x=x[place[0]]))
+                raise Fault(f"{name} of {where}, entry {place}: {both}.", x=x[place[0]])
     return f"{len(problem.family.constraints)} functions"
 
 
 def _start(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     """Every function is finite where solvers start, and the start lies in X."""
     x = problem.start_point(1)
-    require(np.all(to_numpy(problem.primal.contains(x, 1e-6))), "the start lies outside X.", shown(start=x[0]))
+    require(np.all(to_numpy(problem.primal.contains(x, 1e-6))), "the start lies outside X.", start=x[0])
     y, a = _duals(problem.family, rng, x, 1)
     found = _numbers(_evaluated(problem.family, _batch(problem), x, y, a))
     for name, part in found.items():
-        require(np.isfinite(part).all(), f"{name} is not finite at the start.", shown(start=x[0]))
+        require(np.isfinite(part).all(), f"{name} is not finite at the start.", start=x[0])
     if problem.data.size is None:
         return "finite on the first samples"
     values = fresh_values(problem, np.tile(to_numpy(x), (problem.runs or 1, 1)))
@@ -237,7 +236,7 @@ def _sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     worst = at(np.abs(again - whole) / (1e-9 + np.abs(whole).max()), small)
     if worst is not None:
         both = f"{again[worst]:.10g} over the pieces, {whole[worst]:.10g} over all"
-        raise Fault(f"the mean over pieces is not the mean over all: entry {worst} is {both}.", shown(x=x[0]))
+        raise Fault(f"the mean over pieces is not the mean over all: entry {worst} is {both}.", x=x[0])
     batches, _ = data.draw(Position.start(np.random.default_rng(int(rng.integers(2**31)))), 400, 20)
     drawn = np.stack([stacked(batch) for batch in batches])
     error = drawn.std(0, ddof=1) / np.sqrt(len(drawn)) + small * (1e-9 + np.abs(whole).max())
@@ -245,7 +244,7 @@ def _sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     worst = at(excess, 6.0)
     if worst is not None:
         seen = f"term {worst} is {drawn.mean(0)[worst]:.6g} over 400 batches and {whole[worst]:.6g} over all data,"
-        raise Fault(f"{seen} {excess[worst]:.3g} standard errors apart.", shown(x=x[0]))
+        raise Fault(f"{seen} {excess[worst]:.3g} standard errors apart.", x=x[0])
     return f"3 pieces; 400 batches of 20, within {excess.max(initial=0.0):.2g} standard errors"
 
 
@@ -256,14 +255,14 @@ def _refine(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     x = _points(problem, rng, 3)
     moved = problem.family.refine(x, problem.data)
     inside = np.asarray(to_numpy(problem.primal.contains(moved, 1e-6)))
-    require(inside.all(), "a refined point lies outside X.", shown(x=x[int(np.argmin(inside))]))
+    require(inside.all(), "a refined point lies outside X.", x=x[int(np.argmin(inside))])
     level = single_run(problem).at_level(0.0)
     before, after = level.values(x), level.values(moved)
     worst = at((after - before) / (1.0 + np.abs(before)), 1e-6 if x.dtype.itemsize == 8 else 1e-3)
     if worst is not None:
         j, i = divmod(worst, before.shape[1])
         seen = f"function {i} rises from {before[j, i]:.6g} to {after[j, i]:.6g}."
-        raise Fault(seen, shown(x=x[j], refined=moved[j]))
+        raise Fault(seen, x=x[j], refined=moved[j])
     return "3 points"
 
 
@@ -283,7 +282,7 @@ def _lower_bounds(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     tops = (level.values(like_data(single, others)) - level.bounds).max(1)
     worst = int(np.argmin(tops))
     seen = f"the bound is {found:.6g}, but max_i f_i - b_i = {tops[worst]:.6g} at a point of X."
-    require(found <= tops[worst] + 1e-6 * (1.0 + abs(tops[worst])), seen, shown(x=others[worst], y=y[0], a=a[0]))
+    require(found <= tops[worst] + 1e-6 * (1.0 + abs(tops[worst])), seen, x=others[worst], y=y[0], a=a[0])
     return f"{found:.4g} at random duals, {tops.min():.4g} at the best of 100 points"
 
 
@@ -300,14 +299,14 @@ def _reference_optimum(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     values = fresh_values(single, x)[0]
     scale = 1.0 + abs(objective)
     off = f"f_0 is {values[0]:.8g} there by an exact pass, {objective:.8g} by cvxpy."
-    require(abs(values[0] - objective) <= 1e-5 * scale, off, shown(x=x))
-    require(values[1:].max() <= 1e-5 * scale, f"it violates a constraint by {values[1:].max():.3g}.", shown(x=x))
+    require(abs(values[0] - objective) <= 1e-5 * scale, off, x=x)
+    require(values[1:].max() <= 1e-5 * scale, f"it violates a constraint by {values[1:].max():.3g}.", x=x)
     others = interior(single.primal, rng, 200)
     others = np.concatenate([others, x + 0.1 * (others - x), np.asarray(to_numpy(single.start_point(1)))])
     many = fresh_values(single, others)
     better = np.where(many[:, 1:].max(1) <= 0, objective - many[:, 0], -np.inf)
     seen = f"a feasible point has f_0 = {{least:.6g}} < {objective:.6g}."
-    bounded(better, 1e-5 * scale, seen, {"x": others}, least=many[:, 0])
+    bounded(better, 1e-5 * scale, seen, x=others, least=many[:, 0])
     return f"f* = {objective:.6g}"
 
 

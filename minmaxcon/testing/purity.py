@@ -17,7 +17,7 @@ import numpy as np
 
 from minmaxcon.arrays import Namespace, engine, namespace, to_numpy
 from minmaxcon.core import Batch
-from minmaxcon.testing.check import Check, Fault, Skip, apart, differing, require, shown
+from minmaxcon.testing.check import Check, Fault, Skip, apart, differing, require
 
 __all__ = [
     "PAGE",
@@ -165,7 +165,7 @@ def run_axis(name: str, call: Call, tolerance: float = 1e-10) -> None:
             far = apart(one, other, sizes[part])
             if not far <= tolerance:
                 seen = f"{what}, run {j} of {runs}, differs from the same run alone by {far:.2g}, relatively"
-                raise Fault(f"{seen}, {differing(one, other)}.", shown(**given))
+                raise Fault(f"{seen}, {differing(one, other)}.", **given)
 
 
 def precision(name: str, call: Call) -> None:
@@ -213,24 +213,7 @@ def lasting(
     look: Callable[[Any], Mapping[str, Any]],
     steps: int,
 ) -> int:
-    """Raise a fault if a state, or what was read from it, changes when a method goes on from it.
-
-    Parameters
-    ----------
-    state : object
-        The first state.
-    step, finished : callable
-        The method's.
-    look : callable
-        Named arrays that are read from a state.
-    steps : int
-        The most steps to take.
-
-    Returns
-    -------
-    int
-        Steps taken.
-    """
+    """Raise a fault if a state, or what is read from it, changes when a method goes on; return the steps taken."""
     for taken in range(steps):
         if finished(state):
             return taken

@@ -22,7 +22,6 @@ from minmaxcon.testing.check import (
     report_of,
     require,
     require_kind,
-    shown,
 )
 from minmaxcon.testing.problem import finite_problem, fresh_values, like_data
 from minmaxcon.testing.purity import PAGE, Call, lasting, run_axis, same_bits, taken, unchanged
@@ -76,19 +75,7 @@ def solver_part(solver: Any, problem: Any = None, *, tolerance: Any = 0.05, seed
 
 @dataclass(frozen=True, eq=False)
 class SolverTrial:
-    """A solver and the problem that it is tried on, solved once.
-
-    Attributes
-    ----------
-    solver : Solver
-        The solver.
-    problem : MinMaxProblem
-        A problem of a single run on finite data.
-    tolerance : float
-        A solver that says solved must be within this share of :math:`f_0(x_0) - f^*`.
-    seed : int
-        Seed of the solves.
-    """
+    """A solver, a problem of a single run on finite data, and its solutions, each found once."""
 
     solver: Solver
     problem: MinMaxProblem
@@ -117,17 +104,17 @@ class SolverTrial:
 
 def _require_true(problem: MinMaxProblem, found: Solution) -> None:
     inside = np.all(to_numpy(problem.primal.contains(np.asarray(found.x), 1e-6)))
-    require(inside, "x lies outside X.", shown(x=found.x))
+    require(inside, "x lies outside X.", x=found.x)
     true = fresh_values(problem, found.x)[0]
     scale = 1.0 + np.abs(true).max()
     seen = f"objective is {found.objective:.8g}, f_0(x) = {true[0]:.8g} by a fresh pass over the data."
-    require(abs(found.objective - true[0]) <= 1e-7 * scale, seen, shown(x=found.x))
+    require(abs(found.objective - true[0]) <= 1e-7 * scale, seen, x=found.x)
     constraints = np.asarray(found.constraints, dtype=np.float64)
     far = np.abs(constraints - true[1:])
     if not far.max() <= 1e-7 * scale:
         worst = int(np.argmax(far))
         said = f"constraints[{worst}] is {constraints[worst]:.8g}"
-        raise Fault(f"{said}, f_i(x) - b_i = {true[1 + worst]:.8g} by a fresh pass.", shown(x=found.x))
+        raise Fault(f"{said}, f_i(x) - b_i = {true[1 + worst]:.8g} by a fresh pass.", x=found.x)
 
 
 def _true_values(trial: SolverTrial, _rng: np.random.Generator) -> str:
@@ -149,9 +136,9 @@ def _certificate(trial: SolverTrial, _rng: np.random.Generator) -> str:
         raise Skip("the certificate is an estimate")
     best = float(trial.best.objective)
     slack = 1e-6 * (1.0 + abs(best))
-    example = shown(lower=bounds.lower, optimum=best, upper=bounds.upper)
-    require(bounds.lower <= best + slack, f"lower = {bounds.lower:.7g} > {best:.7g} = f*.", example)
-    require(bounds.upper >= best - slack, f"upper = {bounds.upper:.7g} < {best:.7g} = f*.", example)
+    example = {"lower": bounds.lower, "optimum": best, "upper": bounds.upper}
+    require(bounds.lower <= best + slack, f"lower = {bounds.lower:.7g} > {best:.7g} = f*.", **example)
+    require(bounds.upper >= best - slack, f"upper = {bounds.upper:.7g} < {best:.7g} = f*.", **example)
     return f"{bounds}, f* = {best:.6g}"
 
 
@@ -162,16 +149,16 @@ def _honest_status(trial: SolverTrial, _rng: np.random.Generator) -> str:
     require(isinstance(status, Status), f"status is {status!r}, not a Status.")
     if status is Status.INFEASIBLE:
         best = float(trial.best.objective)
-        raise Fault("it says infeasible, but a feasible point exists.", shown(x=trial.best.x, objective=best))
+        raise Fault("it says infeasible, but a feasible point exists.", x=trial.best.x, objective=best)
     if status is not Status.SOLVED:
         return f"it says {status}"
     worst = float(fresh_values(trial.problem, found.x)[0, 1:].max())
-    require(worst <= 1e-9, f"it says solved, but x violates a constraint by {worst:.3g}.", shown(x=found.x))
+    require(worst <= 1e-9, f"it says solved, but x violates a constraint by {worst:.3g}.", x=found.x)
     best = float(trial.best.objective)
     span = abs(float(trial.start_values[0]) - best)
     share = (found.objective - best) / max(span, 1e-12)
     seen = f"it says solved at {found.objective:.6g}, but f* = {best:.6g}: {share:.1%} of f_0(x_0) - f* are left."
-    require(found.objective - best <= trial.tolerance * span + 1e-6, seen, shown(x=found.x, best=trial.best.x))
+    require(found.objective - best <= trial.tolerance * span + 1e-6, seen, x=found.x, best=trial.best.x)
     return f"solved, {max(share, 0.0):.2%} of f_0(x_0) - f* left"
 
 
@@ -181,9 +168,9 @@ def _progress(trial: SolverTrial, _rng: np.random.Generator) -> str:
     if first[1:].max() >= 0:
         raise Skip("the problem's start is not strictly feasible")
     values = fresh_values(trial.problem, trial.solution.x)[0]
-    require(values[1:].max() <= 1e-9, f"x violates a constraint by {values[1:].max():.3g}.", shown(x=trial.solution.x))
+    require(values[1:].max() <= 1e-9, f"x violates a constraint by {values[1:].max():.3g}.", x=trial.solution.x)
     seen = f"f_0 = {values[0]:.6g} at x and {first[0]:.6g} at the start."
-    require(values[0] <= first[0] + 1e-9 * (1.0 + abs(first[0])), seen, shown(x=trial.solution.x))
+    require(values[0] <= first[0] + 1e-9 * (1.0 + abs(first[0])), seen, x=trial.solution.x)
     return f"f_0 from {first[0]:.6g} to {values[0]:.6g}"
 
 
@@ -191,8 +178,8 @@ def _infeasible(trial: SolverTrial, _rng: np.random.Generator) -> str:
     """An infeasible problem is not called solved, and no bound from above is claimed."""
     problem = robust_toy(60, bound=-3.0)
     found = solve(problem, trial.solver, seed=trial.seed)
-    require(found.status is not Status.SOLVED, "it says solved.", shown(x=found.x, constraints=found.constraints))
-    require(not found.feasible, "it calls its point feasible.", shown(x=found.x, constraints=found.constraints))
+    require(found.status is not Status.SOLVED, "it says solved.", x=found.x, constraints=found.constraints)
+    require(not found.feasible, "it calls its point feasible.", x=found.x, constraints=found.constraints)
     require(np.isinf(found.certificate.upper), f"upper is {found.certificate.upper:.6g}.")
     _require_true(problem, found)
     return f"it says {found.status}"
@@ -242,7 +229,7 @@ def _start(trial: SolverTrial, rng: np.random.Generator) -> str:
     # Variables that have a minimiser in closed form may be set to it at once.
     refined = trial.problem.family.refine(like_data(trial.problem, x0), trial.problem.data)
     near = min(apart(first[0], x0), apart(first[0], np.asarray(to_numpy(refined))[0]))
-    require(near <= small, "the first state is elsewhere.", shown(given=x0, first=first[0]))
+    require(near <= small, "the first state is elsewhere.", given=x0, first=first[0])
     require(np.array_equal(x0, kept), "x0 was changed.")
     return "a random point of X"
 

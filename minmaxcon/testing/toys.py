@@ -11,7 +11,7 @@ from minmaxcon.core import Batch, Evaluation, MinMaxProblem, Source, StochasticM
 from minmaxcon.data import Finite
 from minmaxcon.geometry import Ball, BallBlock, Box, Simplex, SimplexBlock, interval, product
 
-__all__ = ["Distance", "PenalisedGap", "RobustCost", "SoftWorstCost", "mixed_toy", "robust_toy"]
+__all__ = ["Distance", "PenalisedMean", "RobustCost", "SoftWorstCost", "mixed_toy", "robust_toy"]
 
 
 def _mean(data: Source, name: str) -> Any:
@@ -51,10 +51,6 @@ class RobustCost(StochasticMinMaxConstraint):
         self.size, self.bound = size, bound
         self.dual = BallBlock(dimension, size)
 
-    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array]:
-        """See :meth:`StochasticMinMaxConstraint.terms`."""
-        return x @ batch["costs"].mean(0), 1.0 * x
-
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`StochasticMinMaxConstraint.evaluate`."""
         slope = batch["costs"].mean(0)
@@ -75,14 +71,10 @@ class SoftWorstCost(StochasticMinMaxConstraint):
         self.temperature, self.bound = temperature, bound
         self.dual = SimplexBlock(groups, temperature)
 
-    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array]:
-        """See :meth:`StochasticMinMaxConstraint.terms`."""
-        return 0.0 * x[..., 0], x @ batch["groups"].mean(0).T
-
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`StochasticMinMaxConstraint.evaluate`."""
         costs = batch["groups"].mean(0)
-        return Evaluation(*self.terms(x, batch), lambda _, a: a @ costs)
+        return Evaluation(0.0 * x[..., 0], x @ costs.T, lambda _, a: a @ costs)
 
     def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
         """See :meth:`StochasticMinMaxConstraint.cvxpy_value`."""
@@ -90,28 +82,24 @@ class SoftWorstCost(StochasticMinMaxConstraint):
         return self.temperature * (cp.log_sum_exp(costs @ x / self.temperature) - float(np.log(len(costs))))
 
 
-class PenalisedGap(StochasticMinMaxConstraint):
-    r""":math:`f(x) = \max_{|\alpha| \le 1} \alpha E\langle c, x\rangle - q\alpha^2`, c in the array ``gaps``."""
+class PenalisedMean(StochasticMinMaxConstraint):
+    r""":math:`f(x) = \max_{|\alpha| \le 1} \alpha E\langle c, x\rangle - q\alpha^2`, c in the array ``contrast``."""
 
-    name = "penalised gap"
+    name = "penalised mean"
     convex = True
 
     def __init__(self, curvature: float, bound: Any) -> None:
         self.curvature, self.bound = curvature, bound
         self.dual = interval(1.0, curvature)
 
-    def terms(self, x: Array, batch: Batch) -> tuple[Array, Array]:
-        """See :meth:`StochasticMinMaxConstraint.terms`."""
-        return 0.0 * x[..., 0], (x @ batch["gaps"].mean(0))[..., None]
-
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`StochasticMinMaxConstraint.evaluate`."""
-        slope = batch["gaps"].mean(0)
-        return Evaluation(*self.terms(x, batch), lambda _, a: a * slope)
+        slope = batch["contrast"].mean(0)
+        return Evaluation(0.0 * x[..., 0], (x @ slope)[..., None], lambda _, a: a * slope)
 
     def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
         """See :meth:`StochasticMinMaxConstraint.cvxpy_value`."""
-        return cp.huber(_mean(data, "gaps") @ x, 2.0 * self.curvature) / (4.0 * self.curvature)
+        return cp.huber(_mean(data, "contrast") @ x, 2.0 * self.curvature) / (4.0 * self.curvature)
 
 
 def mixed_toy() -> MinMaxProblem:
@@ -119,9 +107,9 @@ def mixed_toy() -> MinMaxProblem:
     arrays = {
         "points": [[0.8, 0.1, 0.9]],
         "groups": [[[1.0, -0.5, 0.6], [0.4, 0.2, 0.9], [-0.6, 0.8, 0.3]]],
-        "gaps": [[0.9, -0.4, 0.8]],
+        "contrast": [[0.9, -0.4, 0.8]],
     }
-    constraints = [SoftWorstCost(3, 0.1, 0.35), PenalisedGap(0.5, 0.15)]
+    constraints = [SoftWorstCost(3, 0.1, 0.35), PenalisedMean(0.5, 0.15)]
     primal, start = product([Simplex(2), Box([-1.0], [1.0])]), np.array([0.4, 0.6, -0.7])
     return MinMaxProblem(Distance(), constraints, primal, Finite(arrays), start=start, name="mixed toy")
 
