@@ -127,6 +127,8 @@ def _sizes(n: int, fractions: Sequence[float]) -> NDArray[np.int64]:
 class Standardizer:
     r"""Centre and scale each feature: :math:`x \mapsto (x - \mu) / s`.
 
+    The numbers are those of scikit-learn's StandardScaler, whose import takes longer than a whole data set is read in.
+
     Attributes
     ----------
     mean : array (d,)

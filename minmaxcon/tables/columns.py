@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ MAX_NUMBER = 1e100
 """Largest magnitude that is read: the squares of larger numbers, and sums of them, soon leave the range of floats."""
 
 _MISSING_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null"})
+
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -113,11 +116,17 @@ class Table:
         Raises
         ------
         DataError
-            As in ``require_texts`` and ``require_numbers``.
+            As in ``require_texts`` and ``require_numbers``; or all texts are numbers with decimal commas.
         """
         text = 2 * int((column.codes >= 0).sum()) > int((~column.missing).sum())
         if text:
             self.require_texts(column)
+            if all(map(_DECIMAL_COMMA.fullmatch, column.texts)):
+                raise DataError(
+                    self.source,
+                    f"column {shown(column.name)} holds numbers with decimal commas (such as {shown(column.texts[0])});"
+                    " export the file with decimal points.",
+                )
         else:
             self.require_numbers(column)
         return text

@@ -61,15 +61,28 @@ def test_strata_may_have_several_columns() -> None:
     assert not np.array_equal(parts[0], stratified_split_indices(2 * label + group, (0.7, 0.3), 4)[0])
 
 
-@pytest.mark.parametrize("fractions", [(), (0.5, 0.6), (1.2, -0.2), (0.0, 1.0), (float("nan"), 1.0)])
-def test_bad_fractions_are_refused(fractions: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("seed", [-1, "one", 0.5])
+def test_bad_seeds_are_refused(seed: Any) -> None:
+    for split in (lambda: split_indices(9, (0.5, 0.5), seed), lambda: stratified_split_indices([0] * 9, (1.0,), seed)):
+        with pytest.raises(InvalidInput, match="seed"):
+            split()
+
+
+BAD_FRACTIONS = [(), (0.5, 0.6), (1.2, -0.2), (0.0, 1.0), (float("nan"), 1.0), ("0.7", "0.3"), (True,), 1.0, None]
+
+
+@pytest.mark.parametrize("fractions", BAD_FRACTIONS)
+def test_bad_fractions_are_refused(fractions: Any) -> None:
     with pytest.raises(InvalidInput, match=r"fractions=.*sum to 1"):
         split_indices(10, fractions, 0)
     with pytest.raises(InvalidInput, match=r"fractions=.*sum to 1"):
         stratified_split_indices(np.zeros(10), fractions, 0)
 
 
-def test_a_part_without_rows_is_refused() -> None:
+def test_bad_numbers_of_rows_are_refused() -> None:
+    for n in ("10", 2.5, -1, None):
+        with pytest.raises(InvalidInput, match="n="):
+            split_indices(n, (0.5, 0.5), 0)  # type: ignore[arg-type]  # the point of the test
     with pytest.raises(InvalidInput, match=r"n=2.*part empty"):
         split_indices(2, (0.1, 0.9), 0)
 

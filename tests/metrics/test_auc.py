@@ -251,6 +251,7 @@ MASK = np.array([True, False])
         (lambda: auc_with_interval([[1.0]], [[0.0]]), ("scores_a", "(n,)")),
         (lambda: auc_with_interval([1.0], [0.0], 1.0), ("confidence", "1.0")),
         (lambda: auc_with_interval([1.0], [0.0], math.nan), ("confidence", "nan")),
+        (lambda: auc_with_interval([1.0], [0.0], "0.9"), ("confidence", "'0.9'")),
         (lambda: auc_gap([1.0, math.nan], (MASK, ~MASK), (MASK, ~MASK)), ("scores", "row 2")),
         (lambda: auc_gap([1.0, 2.0], (MASK, [1, 0]), (MASK, MASK)), ("pair_1[1]", "boolean")),
         (lambda: auc_gap([1.0, 2.0], (MASK, MASK), (MASK[:1], MASK)), ("pair_2[0]", "(1,)", "(2,)")),

@@ -105,6 +105,8 @@ def test_weights_must_be_positive_and_finite(bad: float, side: int) -> None:
         (np.ones(3), 1.0),
         (np.ones(3), None),
         (["a", "b", "c"], np.ones(2)),
+        (["1", "2", "3"], np.ones(2)),
+        ([True, True, True], np.ones(2)),
         (np.ones(3),),
         np.ones(3),
         2.0,

