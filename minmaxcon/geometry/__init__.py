@@ -2,13 +2,11 @@
 
 from minmaxcon.geometry.ball import Ball
 from minmaxcon.geometry.base import DistanceGenerator, EuclideanGenerator
+from minmaxcon.geometry.blocks import BallBlock, BoxBlock, InnerBlock, SimplexBlock, interval
 from minmaxcon.geometry.box import Box
-from minmaxcon.geometry.inner import InnerBlock
 from minmaxcon.geometry.perspective import DualPoint, PerspectiveGenerator, entropy_weight_bound
 from minmaxcon.geometry.product import EuclideanProduct, Product, product
-from minmaxcon.geometry.quadratic_blocks import BallBlock, BoxBlock, interval
 from minmaxcon.geometry.simplex import Simplex
-from minmaxcon.geometry.simplex_block import SimplexBlock
 
 __all__ = [
     "Ball",

@@ -90,6 +90,3 @@ class Box(EuclideanGenerator):
     def cvxpy_constraints(self, cp: Any, u: Any) -> list[Any]:  # comparisons need no function of cvxpy
         """Return two vectors of inequalities."""
         return [u >= self.lower, u <= self.upper]
-
-    def __repr__(self) -> str:
-        return f"Box(dimension={self.dimension})"

@@ -132,6 +132,3 @@ class Simplex(DistanceGenerator):
     def cvxpy_constraints(self, cp: Any, u: Any) -> list[Any]:
         """Return the signs and the sum."""
         return [u >= 0, cp.sum(u) == 1]
-
-    def __repr__(self) -> str:
-        return f"Simplex(dimension={self.dimension})"

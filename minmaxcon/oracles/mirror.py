@@ -6,13 +6,12 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from minmaxcon.arrays import Array, Constant, namespace, to_numpy
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number
 from minmaxcon.core import LevelProblem, Start
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
-from minmaxcon.geometry.simplex import safe_log, softmax
 
 __all__ = ["DualMirror", "Steps", "check_mixing", "first_dual", "nonfinite_term", "pick", "pick_dual", "proximal_parts"]
 
@@ -139,45 +138,33 @@ class DualMirror:
     r"""Mirror coordinates of dual points, in which mixtures of divergences are linear.
 
     With :math:`V_y` the divergence of the KL-plus-perspective generator, :math:`\sum_j c_jV_y(\cdot, z_j)` depends on
-    the anchors only through :math:`\sum_j c_j` times their coordinates: :math:`\ln y`, and :math:`\alpha` and
-    :math:`\frac12|\alpha_i|^2` of quadratic blocks or :math:`\ln\alpha` of entropic ones. It equals the divergence from
-    one anchor plus :math:`\sum_i y_ie_i`.
+    the anchors only through :math:`\sum_j c_j` times their coordinates: :math:`\ln y`, and of each block the mirror
+    coordinates :meth:`~minmaxcon.InnerBlock.mirror`. It equals the divergence from one anchor plus
+    :math:`\sum_i y_ie_i`.
 
     Parameters
     ----------
     dual : PerspectiveGenerator
-        The generator. A block that is not entropic counts as quadratic, as all built-in ones are.
+        The generator.
+
+    Raises
+    ------
+    Unsupported
+        If a block gives no mirror coordinates; it is named.
     """
 
     def __init__(self, dual: PerspectiveGenerator) -> None:
-        self.levels, size = dual.levels, dual.inner_dimension
-        entropic = [i for i, block in enumerate(dual.blocks) if block is not None and block.entropic]
-        own = [np.flatnonzero(dual.owner == level) for level in entropic]
-        self._entropic = [(i, (..., slice(int(v[0]), int(v[-1]) + 1))) for i, v in zip(entropic, own, strict=True)]
-        owner = np.eye(dual.levels)[dual.owner].reshape(size, dual.levels)
-        for level, _ in self._entropic:
-            owner[:, level] = 0.0
-        self._half_owner = Constant(0.5 * owner)
+        self.levels, self._stack = dual.levels, dual.stack
+        self._stack.mirror(dual.center(np.zeros((1, 1))).inner)  # a block that has none is refused before any work
 
     def coordinates(self, point: DualPoint) -> Array:
         """Return the coordinates of a point, shape (R, 2k + p)."""
-        xp, inner = namespace(point.inner), point.inner
-        halves = (inner * inner) @ self._half_owner.like(inner)
-        if self._entropic:
-            inner = xp.copy(inner)
-            for _, where in self._entropic:
-                inner[where] = safe_log(inner[where])
-        return xp.concat((point.log_weights, halves, inner))
+        inner, shift = self._stack.mirror(point.inner)
+        return namespace(inner).concat((point.log_weights, shift, inner))
 
     def anchor(self, coordinates: Array) -> tuple[DualPoint, Array]:
         """Return the anchor of a mixture, whose weights need not sum to one, and e of shape (R, k)."""
         k = self.levels
-        log_weights, halves, inner = coordinates[:, :k], coordinates[:, k : 2 * k], coordinates[:, 2 * k :]
-        extra = halves - (inner * inner) @ self._half_owner.like(inner)
-        if self._entropic:
-            xp = namespace(inner)
-            inner = xp.copy(inner)
-            for level, where in self._entropic:
-                inner[where], normaliser = softmax(inner[where])
-                extra[:, level] = -normaliser[:, 0]
-        return DualPoint(log_weights, log_weights, inner), extra
+        log_weights, shift = coordinates[:, :k], coordinates[:, k : 2 * k]
+        inner, own = self._stack.unmirror(coordinates[:, 2 * k :])
+        return DualPoint(log_weights, log_weights, inner), shift - own

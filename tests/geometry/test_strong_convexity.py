@@ -60,7 +60,7 @@ def slack(generator: PerspectiveGenerator, first: DualPoint, second: DualPoint) 
 
 def nearest(block: InnerBlock, alpha: Any) -> Any:
     """Return points of A: for a simplex the normalised ones, for other sets the projections."""
-    wanted = np.maximum(alpha, 1e-9) if block.entropic else alpha
+    wanted = np.maximum(alpha, 1e-9) if isinstance(block, SimplexBlock) else alpha
     return block.prox(np.zeros_like(wanted), wanted, 1e12)[0]
 
 
@@ -82,7 +82,7 @@ def adversarial_pairs(
     for i, block, cut in cuts(generator.blocks):
         rim = block.set.linear_minimum(rng.standard_normal((count, block.dimension)))[1]
         alpha = nearest(block, block.start + (1.0 - 10.0 ** rng.uniform(-3.0, -0.5, (count, 1))) * (rim - block.start))
-        jitter = rng.standard_normal(alpha.shape) if block.entropic else 1.0
+        jitter = rng.standard_normal(alpha.shape) if isinstance(block, SimplexBlock) else 1.0
         inner[:, cut] = alpha
         moved[:, cut] = nearest(block, alpha * (1.0 + factor * jitter * (change / weights)[:, [i]]))
     return _point(generator, weights + change, moved), _point(generator, weights, inner)
@@ -107,14 +107,14 @@ def largest_ratio(generator: PerspectiveGenerator, point: DualPoint) -> float:
     for i, block, cut in cuts(generator.blocks):
         to_scaled[:, cut, i] = root[:, [i]] * alpha[:, cut]
         # Unit curvature in the block's own variables: q = h^(-1/2) s, with h = 1 (quadratic) or 1/alpha (entropy)
-        size = np.sqrt(alpha[:, cut]) if block.entropic else np.ones_like(alpha[:, cut])
+        size = np.sqrt(alpha[:, cut]) if isinstance(block, SimplexBlock) else np.ones_like(alpha[:, cut])
         for j in range(block.dimension):
             to_scaled[:, cut.start + j, k + cut.start + j] = root[:, i] * size[:, j]
     to_scaled[:, :, :k] /= np.sqrt(generator.entropy_weight)
     # Tangent directions keep sum dy = 0 and, in each simplex, sum d(alpha) = 0: projected out, orthonormally.
     normals = [np.concatenate([root, np.zeros((count, p))], axis=1)]
     for _, block, cut in cuts(generator.blocks):
-        if block.entropic:
+        if isinstance(block, SimplexBlock):
             normal = np.zeros((count, k + p))
             normal[:, k + cut.start : k + cut.stop] = np.sqrt(alpha[:, cut])
             normals.append(normal)

@@ -77,7 +77,7 @@ def test_mirror_coordinates_mix_divergences(name: str) -> None:
     shares = rng.dirichlet(np.ones(3))
     drawn = dual.sample(rng, 3)
     anchors = [dual.point(drawn.weights[j : j + 1], drawn.inner[j : j + 1] + 1e-3) for j in range(3)]
-    if any(block is not None and block.entropic for block in dual.blocks):
+    if any(isinstance(block, mm.SimplexBlock) for block in dual.blocks):
         anchors = [dual.point(a.weights, np.maximum(a.inner, 1e-6) / np.maximum(a.inner, 1e-6).sum()) for a in anchors]
     mirror = DualMirror(dual)
     anchor, extra = mirror.anchor(sum(s * mirror.coordinates(a) for s, a in zip(shares, anchors, strict=True)))
