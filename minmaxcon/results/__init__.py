@@ -3,8 +3,8 @@
 from minmaxcon.results.comparison import Comparison, Entry, as_data, compare, comparison_text, path_rows
 from minmaxcon.results.comparison_figure import comparison_figure
 from minmaxcon.results.figures import OKABE_ITO, empty_figure, png, style_axes, trace_figure
-from minmaxcon.results.folders import check_file, check_folder, write_file, write_folder
-from minmaxcon.results.machine import describe_machine, load_average, one_thread
+from minmaxcon.results.folders import check_file, check_folder, leftover, write_file, write_folder
+from minmaxcon.results.machine import describe_machine, environment, load_average, one_thread
 from minmaxcon.results.records import (
     RunRecord,
     RunsRecord,
@@ -36,7 +36,9 @@ __all__ = [
     "csv_text",
     "describe_machine",
     "empty_figure",
+    "environment",
     "interval_text",
+    "leftover",
     "load_average",
     "measure",
     "model_bytes",

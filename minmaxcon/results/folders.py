@@ -12,7 +12,7 @@ from pathlib import Path
 
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["RESULT_FILE", "check_file", "check_folder", "write_file", "write_folder"]
+__all__ = ["RESULT_FILE", "check_file", "check_folder", "leftover", "write_file", "write_folder"]
 
 RESULT_FILE = "result.json"
 """The file that the folder of every solve holds."""
@@ -21,6 +21,7 @@ _RECORDS = (RESULT_FILE, "comparison.json")
 """A folder with one of these, of ours, is a result that may be replaced."""
 
 _OURS = re.compile(r"result\.json|model(-\d+)?\.safetensors|trace\.(csv|png)|front\.png|comparison\.(json|csv|png)")
+_LEFT = re.compile(r"\.(.+)\.(?:new|try|old)-[0-9a-f]{8}")
 _MARK = re.compile(rb'"versions":\s*\{\s*"minmaxcon":')
 
 
@@ -185,6 +186,18 @@ def _try_parent(target: Path) -> None:
     probe = _beside(parent / target.name, "try")
     probe.mkdir()
     probe.rmdir()
+
+
+def leftover(name: str) -> str | None:
+    """Return what the temporary neighbour that a killed process left was to become; None for any other name.
+
+    Examples
+    --------
+    >>> leftover(".tables.txt.new-0123abcd"), leftover("tables.txt")
+    ('tables.txt', None)
+    """
+    found = _LEFT.fullmatch(name)
+    return None if found is None else found[1]
 
 
 def _beside(target: Path, purpose: str) -> Path:

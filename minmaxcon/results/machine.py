@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe_machine", "load_average", "one_thread"]
+__all__ = ["describe_machine", "environment", "load_average", "one_thread"]
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -27,20 +30,37 @@ def load_average() -> float | None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold NumPy's linear algebra and torch at one thread, so that times compare between machines.
+    """Hold linear algebra at one thread, also that of libraries which are loaded meanwhile; put all back afterwards.
 
-    Both are put back afterwards.
+    Times then compare between machines, and last bits do not depend on the number of threads.
     """
-    import torch
     from threadpoolctl import threadpool_limits
 
-    before = torch.get_num_threads()
-    with threadpool_limits(limits=1):
-        torch.set_num_threads(1)
-        try:
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch is not None else 1
+    try:
+        with environment(dict.fromkeys(_THREADS, "1")), threadpool_limits(limits=1):
+            if torch is not None:
+                torch.set_num_threads(1)
             yield
-        finally:
-            torch.set_num_threads(before)
+    finally:
+        if torch is not None:
+            torch.set_num_threads(threads)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for this process and those that it starts; put all back afterwards."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _processor() -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cyclopts import App, Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli import Flag, Output, Whole, names_of, one_line, table
+from minmaxcon.cli import Flag, Output, Whole, names_of, one_line
 
 if TYPE_CHECKING:
     from .study.sweep import Tick
@@ -143,7 +143,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
     """Run what was asked for, write the folder, and print its tables."""
     from minmaxcon.results import to_json
 
-    from .study.front_report import check_out, plan, report, write_report
+    from .study.report import check_out, plan, report, write_report
     from .study.study import FairAUCStudy
     from .study.sweep import run_sweep
 
@@ -176,7 +176,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
             done = f"interrupted: {len(sweep.records)} of {sweep.total} configurations are finished and kept"
             output.failure(f"{done}; run the same command again to go on.")
             return 1
-        found = report(study, planned, sweep, table)
+        found = report(study, planned, sweep)
         write_report(asked.out, found)
     output.result(to_json(found.summary) if output.json else f"{found.text}\nwritten: {asked.out}\n")
     if output.json:

@@ -1,6 +1,6 @@
 """The paper's experiments, and ours beside them."""
 
-from .run import METHODS, load_parts, run_configuration
+from .runs import METHODS, load_parts, run_configuration
 from .study import FairAUCStudy
 
 __all__ = ["METHODS", "FairAUCStudy", "load_parts", "run_configuration"]

@@ -12,9 +12,7 @@ from minmaxcon_problems.fair_auc.baselines import BASELINES
 from minmaxcon_problems.fair_auc.datasets import DATASETS
 from minmaxcon_problems.fair_auc.metrics import METRICS, resolve_metric
 
-from .effort import FULL, QUICK
-from .ours import BEYOND, GOALS, KAPPAS
-from .run import METHODS, run_configuration
+from .runs import BEYOND, FULL, GOALS, KAPPAS, METHODS, QUICK, run_configuration
 
 __all__ = ["FairAUCStudy", "Panel"]
 

@@ -2,30 +2,151 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
-from minmaxcon.results import check_file
+from minmaxcon.results import check_file, environment, leftover, one_thread, plain, write_file
 
-from .run_files import Configuration, distinct, read_run, remove_stale, write_run
-from .study import FairAUCStudy
+from .study import FairAUCStudy, Panel
 
-__all__ = ["Sweep", "Tick", "run_sweep"]
+__all__ = ["Configuration", "Sweep", "Tick", "distinct", "read_run", "remove_stale", "run_sweep", "write_run"]
+
+_UNUSUAL = re.compile(r"[^A-Za-z0-9_.+]+")
+_DIGEST = "blake2b"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One run of a method.
+
+    Attributes
+    ----------
+    problem : str
+        The problem's name.
+    panel : Panel
+        Data set, metric and model.
+    method : str
+        The method.
+    seed : int
+        Seed of split and solver.
+    quick : bool
+        Whether the study's small grid is used.
+    settings : mapping
+        What else the study's numbers depend on, as JSON holds it.
+    """
+
+    problem: str
+    panel: Panel
+    method: str
+    seed: int
+    quick: bool
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without the ending."""
+        words = (self.panel.data, self.panel.metric, self.panel.model, self.method, str(self.seed))
+        return "-".join(_UNUSUAL.sub("_", word) for word in words)
+
+    def stamp(self) -> dict[str, Any]:
+        """Return what a file must agree with to be kept: configuration, settings, and the version that runs it."""
+        panel = {"data": self.panel.data, "metric": self.panel.metric, "model": self.panel.model}
+        rest = {"method": self.method, "seed": self.seed, "quick": self.quick}
+        settings = {f"setting {name}": plain(value) for name, value in self.settings.items()}
+        return {"problem": self.problem, "minmaxcon": mm.__version__, **panel, **rest, **settings}
+
+
+def distinct(configurations: Sequence[Configuration]) -> None:
+    """Refuse configurations that would share a file.
+
+    Raises
+    ------
+    InvalidInput
+        Two of them have the same file name.
+    """
+    seen: set[str] = set()
+    for one in configurations:
+        if one.name in seen:
+            raise InvalidInput("configurations", one.name, "occurs twice; give every configuration once.")
+        seen.add(one.name)
+
+
+def write_run(path: Path, configuration: Configuration, record: Mapping[str, Any]) -> None:
+    """Write the file of a configuration, all or nothing; another of the same name is replaced.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    configuration : Configuration
+        What was run.
+    record : mapping
+        What the study returned.
+
+    Raises
+    ------
+    InvalidInput
+        The disk refused.
+    """
+    content = plain({**record, **configuration.stamp()})
+    text = json.dumps({**content, _DIGEST: _digest(content)}, indent=1, allow_nan=False) + "\n"
+    write_file(path, text.encode(), overwrite=True)
+
+
+def read_run(path: Path, configuration: Configuration) -> dict[str, Any]:
+    """Return the record in a configuration's file.
+
+    Raises
+    ------
+    DataError
+        The file is damaged or half-written, or cannot be read.
+    InvalidInput
+        It is whole, and another configuration or version wrote it.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+        known = content.pop(_DIGEST)
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as failure:
+        raise DataError(str(path), "is damaged or half-written.") from failure
+    if not isinstance(content, dict) or known != _digest(content):
+        raise DataError(str(path), "is damaged: its content does not match its digest.")
+    for name, expected in configuration.stamp().items():
+        if content.get(name) != expected:
+            remedy = (
+                f"holds {path.name} of a run with {name} = {content.get(name)!r}, this one has {expected!r}; "
+                "name another folder, or replace such files with --overwrite."
+            )
+            raise InvalidInput("out", str(path.parent.parent), remedy)
+    return content
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove the temporary files that a killed run left."""
+    for path in folder.iterdir():
+        if (leftover(path.name) or "").endswith(".json"):
+            path.unlink(missing_ok=True)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
 
 _QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
 """joblib's tracker of semaphores reports those of workers that Ctrl-C has ended; nothing is lost by them."""
-
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +307,7 @@ def _results(
 ) -> Generator[tuple[str, str | None], None, None]:
     """Run the tasks; give the name and the failure of each, as they end."""
     if jobs == 1 or len(tasks) < 2:
-        with _one_thread():
+        with one_thread():
             yield from (_run(*task) for task in tasks)
         return
     from joblib import Parallel, delayed, parallel_config
@@ -195,7 +316,7 @@ def _results(
     try:
         loky = parallel_config(backend="loky", n_jobs=min(jobs, len(tasks)), inner_max_num_threads=1)
         filters = [text for text in (os.environ.get("PYTHONWARNINGS"), _QUIET_TRACKER) if text]
-        with _environment({"PYTHONWARNINGS": ",".join(filters)}), loky:
+        with environment({"PYTHONWARNINGS": ",".join(filters)}), loky:
             workers = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
             yield from workers(delayed(_in_worker)(os.getpid(), *task) for task in tasks)
     except TerminatedWorkerError as failure:
@@ -211,7 +332,7 @@ def _in_worker(
     """Run a task in a process of its own, which leaves Ctrl-C to the process that started it, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(parent)
-    with _one_thread():
+    with one_thread():
         return _run(study, one, path, data_dir)
 
 
@@ -238,35 +359,3 @@ def _run(study: FairAUCStudy, one: Configuration, path: Path, data_dir: str | No
         return one.name, f"{type(failure).__name__}: {failure}"
     write_run(path, one, {"seconds": round(time.perf_counter() - began, 3), **found})
     return one.name, None
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for this process and those that it starts; put all back afterwards."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Hold linear algebra at one thread, also that of libraries which are loaded meanwhile; put all back afterwards."""
-    from threadpoolctl import threadpool_limits
-
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch is not None else 1
-    try:
-        with _environment(dict.fromkeys(_THREADS, "1")), threadpool_limits(limits=1):
-            if torch is not None:
-                torch.set_num_threads(1)
-            yield
-    finally:
-        if torch is not None:
-            torch.set_num_threads(threads)

@@ -16,11 +16,9 @@ from typing import Any
 import pytest
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc.study import run_files
-from minmaxcon_problems.fair_auc.study.front_report import plan
-from minmaxcon_problems.fair_auc.study.run_files import Configuration, read_run
+from minmaxcon_problems.fair_auc.study.report import plan
 from minmaxcon_problems.fair_auc.study.study import Panel
-from minmaxcon_problems.fair_auc.study.sweep import Tick, run_sweep
+from minmaxcon_problems.fair_auc.study.sweep import Configuration, Tick, read_run, run_sweep, write_run
 
 from .fake_study import FakeStudy
 
@@ -182,7 +180,7 @@ def test_files_of_other_runs_are_refused_or_replaced(tmp_path: Path, monkeypatch
     assert contents(folder) == old
     assert run_sweep(FakeStudy(), configurations(1), folder, overwrite=True).kept == 0
     assert contents(folder) != old
-    monkeypatch.setattr(run_files.mm, "__version__", "9.9.9")
+    monkeypatch.setattr(mm, "__version__", "9.9.9")
     with pytest.raises(mm.InvalidInput, match=r"minmaxcon = '.*', this one has '9.9.9'"):
         run_sweep(FakeStudy(), configurations(1), folder)
 
@@ -257,5 +255,5 @@ def test_names_that_are_no_file_names(tmp_path: Path) -> None:
     one = Configuration("fake", Panel("../a b", "x/y", "linear"), "level_set", 0, False)
     assert one.name == ".._a_b-x_y-linear-level_set-0"
     record: dict[str, Any] = {"status": "done", "points": [], "value": float("nan")}
-    run_files.write_run(tmp_path / f"{one.name}.json", one, record)
+    write_run(tmp_path / f"{one.name}.json", one, record)
     assert read_run(tmp_path / f"{one.name}.json", one)["value"] is None

@@ -16,8 +16,7 @@ from minmaxcon.core import Position
 from minmaxcon.results.records import to_json
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.study import bench, peers
-from minmaxcon_problems.fair_auc.study.bench import bench_steps
-from minmaxcon_problems.fair_auc.study.bench_report import PeerTime, StepTime, targets
+from minmaxcon_problems.fair_auc.study.bench import PeerTime, StepTime, bench_steps, targets
 
 SMALL = {"seconds": 0.01, "rounds": 3, "rows": 400, "features": 7}
 PEERS = {"cooper-optim": "cooper", "humancompatible-train": "humancompatible.train"}

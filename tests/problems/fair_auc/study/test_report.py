@@ -11,19 +11,17 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from minmaxcon.cli.output import table
 from minmaxcon.results import csv_text
 from minmaxcon.results.figures import OKABE_ITO, png
-from minmaxcon_problems.fair_auc.study.front_panels import front_panels
-from minmaxcon_problems.fair_auc.study.front_tables import (
+from minmaxcon_problems.fair_auc.study.fronts import hypervolume, series_of
+from minmaxcon_problems.fair_auc.study.report import (
     achieved_rows,
     best_auc_rows,
+    front_panels,
     front_rows,
     hypervolume_rows,
     text_tables,
 )
-from minmaxcon_problems.fair_auc.study.fronts import hypervolume
-from minmaxcon_problems.fair_auc.study.series import series_of
 from minmaxcon_problems.fair_auc.study.study import Panel
 
 from .fake_study import FakeStudy
@@ -124,11 +122,11 @@ def test_csv_reads_back_exactly() -> None:
 
 
 def test_text_tables() -> None:
-    text = text_tables(found(), str.upper, table)
+    text = text_tables(found(), str.upper)
     assert "OURS, no validation" in text
     assert "0.8000 (1)" in text
     assert "0.030  50%" in text
-    assert "nothing has finished" in text_tables({}, str, table)
+    assert "nothing has finished" in text_tables({}, str)
 
 
 def test_a_figure_draws_the_means_with_bars_on_both_axes() -> None:
