@@ -22,6 +22,7 @@ __all__ = [
     "ENTRY_POINT_GROUP",
     "BringsData",
     "Command",
+    "Compares",
     "ProblemPlugin",
     "SavesModels",
     "command_points",
@@ -113,6 +114,10 @@ class ProblemPlugin(ABC):
         """
         return ({},)
 
+    def settings(self, problem: MinMaxProblem) -> Mapping[str, Any]:
+        """Return options of :meth:`load` whose defaults depend on others, as the problem has them; none by default."""
+        return {}
+
     def options(self) -> tuple[str, ...]:
         """Names of the keyword arguments of :meth:`load`."""
         parameters = inspect.signature(self.load).parameters.values()
@@ -128,6 +133,17 @@ class SavesModels(Protocol):
 
     def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
         """Score new rows, an ndarray (n,), with an exported model; ``data`` is a file or data frame."""
+
+
+@runtime_checkable
+class Compares(Protocol):
+    """A plug-in whose results are read against solutions of other problems, such as that without a constraint."""
+
+    def references(self, problem: MinMaxProblem) -> Mapping[str, MinMaxProblem]:
+        """Return these problems, of one run each, by name; ``minmaxcon solve`` solves them after the problem itself."""
+
+    def compared(self, found: Mapping[str, Any], references: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return what ``evaluate`` found of a solution, with what the evaluations of all references add to it."""
 
 
 @runtime_checkable

@@ -30,7 +30,7 @@ class Quadratics:
     def of(cls, problem: mm.MinMaxProblem) -> Quadratics:
         """Take features, label and group of a fair AUC problem's training rows."""
         details = problem.details
-        rows, c1, c2 = details["dataset"].train, details["c1"], details["c2"]
+        rows, c1, c2 = details.dataset.train, details.c1, details.c2
         features = rows.features.toarray() if hasattr(rows.features, "toarray") else np.asarray(rows.features)
         d = features.shape[1]
         cache: dict[bytes, tuple[Array, Array]] = {}
@@ -43,7 +43,7 @@ class Quadratics:
             return cache[key]
 
         matrices, linear, constant = np.zeros((3, d, d)), np.zeros((3, d)), np.zeros(3)
-        pairs = pair_masks(rows.label, details["metric"], rows.group)
+        pairs = pair_masks(rows.label, details.metric, rows.group)
         for owner, (g, other) in zip([0, 1, 1, 2, 2], pairs, strict=True):
             (mean, spread), (mean_other, spread_other) = moments(g), moments(other)
             delta = mean - mean_other

@@ -249,7 +249,7 @@ SHARES: list[tuple[Callable[..., Any], str]] = [
     (mm.ConEx, "tail"),
     (mm.ConEx, "tolerance"),
     (fit, "max_gap"),
-    (lambda kappa: fit(kappa=kappa, solver=QUICK), "kappa"),
+    (lambda kappa: fit(kappa=kappa, max_gap=None, solver=QUICK), "kappa"),
     (fit, "validation_fraction"),
 ]
 """Settings for which 1/2 is a good number."""

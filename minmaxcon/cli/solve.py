@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
-from minmaxcon.registry import SavesModels
+from minmaxcon.registry import Compares, SavesModels
 from minmaxcon.solvers import automatic, named_solver, solver_names
 
 if TYPE_CHECKING:
@@ -98,7 +98,11 @@ def solve(
         chosen, method = _chosen(loaded.problem, solver, settings)
         solution = mm.solve(loaded.problem, method, seed=seed, time_limit=time_limit, callbacks=output.progress())
         asked = {"solver": chosen, "steps": steps, "batch_size": batch_size, "time_limit": time_limit}
-        finished = finish(loaded, solution, asked)
+        references = {
+            name: (other, mm.solve(other, method, seed=seed, time_limit=time_limit, callbacks=output.progress()))
+            for name, other in _references(loaded, solution).items()
+        }
+        finished = finish(loaded, solution, asked, references)
         files = {} if out is None else _files(finished, output)
     if out is not None:
         write_folder(out, files, overwrite=overwrite)
@@ -228,7 +232,9 @@ def load(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Loaded:
     known = {option: parameters[option].default for option in plugin.options()}
     given = {**({"seed": seed} if "seed" in known else {}), **options}
     defaults = {option: None if value is inspect.Parameter.empty else value for option, value in known.items()}
-    return Loaded(plugin, load_problem(name, given), {"problem": name, **defaults, "seed": seed, **given})
+    problem = load_problem(name, given)
+    settings = {**defaults, "seed": seed, **given, **plugin.settings(problem)}
+    return Loaded(plugin, problem, {"problem": name, **settings})
 
 
 def load_problem(name: str, options: Mapping[str, Any]) -> mm.MinMaxProblem:
@@ -256,7 +262,20 @@ def load_problem(name: str, options: Mapping[str, Any]) -> mm.MinMaxProblem:
         raise mm.MinMaxConError(f"problem {name!r} could not be loaded{given}: {cause}") from failure
 
 
-def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -> Finished:
+def _references(loaded: Loaded, solution: mm.Solution) -> Mapping[str, mm.MinMaxProblem]:
+    """Return the problems that the solution is compared with; none after Ctrl-C."""
+    statuses = [solution.status] if solution.runs is None else solution.status
+    if isinstance(loaded.plugin, Compares) and mm.Status.INTERRUPTED not in statuses:
+        return loaded.plugin.references(loaded.problem)
+    return {}
+
+
+def finish(
+    loaded: Loaded,
+    solution: mm.Solution,
+    settings: Mapping[str, Any],
+    references: Mapping[str, tuple[mm.MinMaxProblem, mm.Solution]] | None = None,
+) -> Finished:
     """Measure a solution and make its record.
 
     Parameters
@@ -267,11 +286,13 @@ def finish(loaded: Loaded, solution: mm.Solution, settings: Mapping[str, Any]) -
         The solution.
     settings : mapping
         The solver's settings, as they were given.
+    references : mapping, optional
+        The problems that the solution is compared with, and their solutions, by name.
     """
     from minmaxcon.results import RunsRecord, measure, plain, record, versions
 
     plugin, problem = loaded.plugin, loaded.problem
-    measured = measure(plugin, problem, solution)
+    measured = measure(plugin, problem, solution, references)
     notes = plugin.notes(problem, measured)
     asked = {**loaded.settings, **settings}
     if solution.runs is None:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
 from minmaxcon.errors import DataError
-from minmaxcon.registry import ProblemPlugin
+from minmaxcon.registry import Compares, ProblemPlugin
 
 __all__ = [
     "FEASIBLE",
@@ -214,7 +214,12 @@ def read_result(folder: str | Path) -> RunRecord | RunsRecord:
         raise DataError(str(path), f"is no result of minmaxcon: {where}: {first['msg']}; solve again.") from failure
 
 
-def measure(plugin: ProblemPlugin, problem: MinMaxProblem, solution: Solution) -> list[dict[str, Any]]:
+def measure(
+    plugin: ProblemPlugin,
+    problem: MinMaxProblem,
+    solution: Solution,
+    references: Mapping[str, tuple[MinMaxProblem, Solution]] | None = None,
+) -> list[dict[str, Any]]:
     """Measure a solution, each run on its own, by the plug-in's code.
 
     Parameters
@@ -225,6 +230,8 @@ def measure(plugin: ProblemPlugin, problem: MinMaxProblem, solution: Solution) -
         The problem.
     solution : Solution
         Its solution, of one run or several.
+    references : mapping, optional
+        The problems that a plug-in compares with, and their solutions, by name.
 
     Returns
     -------
@@ -233,10 +240,14 @@ def measure(plugin: ProblemPlugin, problem: MinMaxProblem, solution: Solution) -
         where it says nothing the solver's own values.
     """
     runs = [solution] if solution.runs is None else [solution[j] for j in range(solution.runs)]
-    return [
+    found = [
         _measure_run(plugin, problem, run, bounds)
         for run, bounds in zip(runs, problem.bounds(len(runs)).tolist(), strict=True)
     ]
+    if references and isinstance(plugin, Compares):
+        others = {name: plugin.evaluate(other, solved.x) for name, (other, solved) in references.items()}
+        found = [dict(plugin.compared(mine, others)) for mine in found]
+    return found
 
 
 def _measure_run(plugin: ProblemPlugin, problem: MinMaxProblem, run: Solution, bounds: list[float]) -> dict[str, Any]:

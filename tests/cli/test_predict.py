@@ -65,7 +65,7 @@ def check_reported_aucs(call: Callable[..., Any], result: Path, table: Path) -> 
     scores = np.array([float(line) for line in call("predict", result, "--data", table).out.splitlines()])
     reported = json.loads((result / "result.json").read_text())
     given = {"data": str(table), "label": "label", "sensitive": "group", "standardize": False}
-    data = mm.load_problem("fair_auc", **given).details["dataset"]
+    data = mm.load_problem("fair_auc", **given).details.dataset
     whole = np.concatenate([data.train.features, data.test.features])
     with table.open() as file:
         lines = [list(row.values()) for row in csv.DictReader(file)]

@@ -64,7 +64,7 @@ def test_objective_and_constraints_are_those_of_the_saved_model(
     weight = load_file(tmp_path / "r" / "model.safetensors")["weight"]
     raw = mm.load_problem(
         "fair_auc", data=str(table), label="label", sensitive="group", kappa=0.3, standardize=False
-    ).details["dataset"]
+    ).details.dataset
     assert weight.shape == (raw.train.features.shape[1],)
     h, y, g = raw.train.features @ weight, raw.train.label, raw.train.group
 

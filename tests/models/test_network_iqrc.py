@@ -58,4 +58,4 @@ def test_a_network_at_hand_uses_torch() -> None:
     for model in (mm.MLP(53, 4), mm.mlp(53)):
         problem = mm.load_problem("fair_auc", data="loanapp", model=model)
         assert problem.data.like.__class__.__module__ == "torch"
-        assert problem.details["model"] is model
+        assert problem.details.model is model

@@ -11,8 +11,7 @@ import minmaxcon as mm
 from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.testing import Report, check_constraint, check_generator, check_oracle, check_problem, check_solver
 from minmaxcon.testing.constraint import smallest_curvature
-from minmaxcon_problems.fair_auc import resolve_metric
-from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests.cases import ORACLES, PROBLEMS, SOLVERS, fair_auc, labelled, problem
 from tests.geometry.cases import DUALS, GENERATORS, promise, random_block, random_generator
 from tests.problem_library import HalfSquare
@@ -90,7 +89,7 @@ def test_several_runs_and_single_precision() -> None:
 
 def test_a_problem_of_surrogates_is_checked_as_far_as_it_goes() -> None:
     rows = labelled(n=120)
-    report = check_problem(build_target_problem(rows, resolve_metric("inter_group"), 0.05))
+    report = check_problem(build_target_problem(rows, Target(metric="inter_group", max_gap=0.05)))
     passes(report)
     passed = {(finding.subject, finding.check) for finding in report.having("passed")}
     assert {subject for subject, _ in passed} >= {"primal", "dual", "objective", "problem"}
@@ -100,7 +99,7 @@ def test_a_problem_of_surrogates_is_checked_as_far_as_it_goes() -> None:
 
 
 def test_a_wrong_sign_in_a_surrogate_is_found() -> None:
-    target = build_target_problem(labelled(n=120), resolve_metric("inter_group"), 0.05)
+    target = build_target_problem(labelled(n=120), Target(metric="inter_group", max_gap=0.05))
     faithful = target.objective.evaluate
 
     def turned(x: Any, batch: Any) -> mm.Evaluation:

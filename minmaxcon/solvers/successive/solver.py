@@ -176,7 +176,7 @@ class SuccessiveApproximation(Solver):
         """Return the state at the point that the problem's ``first`` has led to."""
         point = np.asarray(to_numpy(first.best), dtype=np.float64)[:, : state.x.shape[-1]]
         x = namespace(state.x).asarray(np.repeat(point, len(state.status), axis=0), state.x)
-        begun = self._seen(state.problem, state.block, x, state.position, state.samples + first.samples)
+        begun = self._seen(state.problem, state.block, x, state.position, state.samples)
         return replace(begun, first_steps=first.outer)
 
     def finished(self, state: SuccessiveState) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from minmaxcon_problems.fair_auc.surrogate.build import build_problem, least_kappa
+from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.surrogate.constraint import AUCConstraint, AUCFamily, Layout
 from minmaxcon_problems.fair_auc.surrogate.streaming import GroupWeights, stream_problem
 from minmaxcon_problems.fair_auc.target.stream import stream_target_problem
 
+from .bounds import least_kappa
 from .datasets import DATASETS, Dataset, dataset_from, load_dataset
 from .metrics import METRICS, FairnessMetric, Subset, resolve_metric, true_gap
 from .plugin import FairAUC, plugin

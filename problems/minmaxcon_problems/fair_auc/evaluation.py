@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,77 +12,43 @@ import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon.metrics import AUCEstimate, auc_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
-from minmaxcon_problems.fair_auc.target.problem import NO_TARGET
 
-from .datasets import Dataset
+from .bounds import Details
 from .labelled import LabelledData
 from .metrics import FairnessMetric, true_gap_with_interval
 
-__all__ = ["LARGE_GAP", "Judge", "cautions", "evaluation", "measured_model", "scores_of", "target_cautions"]
+__all__ = ["LARGE_GAP", "against_free", "cautions", "evaluation", "measured_model", "scores_of", "target_cautions"]
 
 
 def scores_of(problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
     """Return the scores (n,) of rows in the units in which the model was trained."""
-    model: mm.Model = problem.details["model"]
+    model = problem.details.model
     return model.predict(np.asarray(x, dtype=np.float64)[: model.dimension], features)
 
 
 def evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
     """Return ``objective``, ``values`` of the constraints, and the true measures of every part of the data.
 
-    With a target on the true gap the values are the gap of both sides, and the training part also tells what the target
-    costs: ``without_target``, with ``auc`` and ``auc_gap`` of the model that has none, and ``price``, by how much its
-    AUC is higher.
+    With a target on the true gap the values are the gap of both sides.
     """
-    dataset: Dataset = problem.details["dataset"]
-    result: dict[str, Any] = {}
-    for part in ("train", "validation", "test"):
-        rows = getattr(dataset, part)
-        if rows is not None:
-            result[part] = _true(problem, x, rows)
-    if isinstance(problem, mm.RefreshedProblem):
-        result["train"]["without_target"] = _price(problem, result["train"]["auc"])
-        gap = _signed_gap(problem, x)
-        return {"objective": _objective(problem, x), "values": [gap, -gap], **result}
-    losses = _losses(problem, x)
-    return {"objective": losses[0], "values": [losses[1] + losses[2], losses[3] + losses[4]], **result}
+    details: Details = problem.details
+    if details.dataset is None:
+        raise mm.Unsupported("the problem keeps no data set: there are no rows to measure it on.")
+    parts: dict[str, Any] = {name: getattr(details.dataset, name) for name in ("train", "validation", "test")}
+    scores = {name: scores_of(problem, x, rows.features) for name, rows in parts.items() if rows is not None}
+    found = {name: _measures(scores[name], parts[name], details.metric) for name in scores}
+    train, own = parts["train"], scores["train"]
+    if details.max_gap is not None:
+        masks = details.metric.masks(train.label, train.group)
+        first, second = (auc_with_interval(own[masks[:, g]], own[masks[:, g + 1]]).value for g in (0, 2))
+        return {"objective": _objective(details, train, x, own), "values": [first - second, second - first], **found}
+    losses = _losses(details, train, own)
+    return {"objective": losses[0], "values": [losses[1] + losses[2], losses[3] + losses[4]], **found}
 
 
-def _losses(problem: mm.MinMaxProblem, x: Any) -> list[float]:
-    """Quadratic losses of the five pairs, from group means and variances of the scores."""
-    train, c1, c2 = problem.details["dataset"].train, problem.details["c1"], problem.details["c2"]
-    scores = scores_of(problem, x, train.features)
-    pairs = pair_masks(train.label, problem.details["metric"], train.group)
-    return [
-        c1 * float(scores[g].var() + scores[other].var() + (scores[g].mean() - scores[other].mean() - c2) ** 2)
-        for g, other in pairs
-    ]
-
-
-def _objective(problem: mm.MinMaxProblem, x: Any) -> float:
-    if problem.details["objective"] == "quadratic_auc":
-        return _losses(problem, x)[0]
-    train: LabelledData = problem.details["dataset"].train
-    if problem.details["objective"] == "auc":
-        scores = scores_of(problem, x, train.features)
-        return 1.0 - float(auc_with_interval(scores[train.label > 0], scores[train.label < 0]).value)
-    intercept = float(np.asarray(x)[problem.details["model"].dimension])
-    margins = train.label * (scores_of(problem, x, train.features) + intercept)
-    return float(np.logaddexp(0.0, -margins).mean())
-
-
-def _signed_gap(problem: mm.MinMaxProblem, x: Any) -> float:
-    train: LabelledData = problem.details["dataset"].train
-    scores = scores_of(problem, x, train.features)
-    masks = problem.details["metric"].masks(train.label, train.group)
-    first, second = (auc_with_interval(scores[masks[:, g]], scores[masks[:, g + 1]]).value for g in (0, 2))
-    return first - second
-
-
-def _true(problem: mm.MinMaxProblem, x: Any, rows: LabelledData) -> dict[str, Any]:
-    scores = scores_of(problem, x, rows.features)
+def _measures(scores: Any, rows: LabelledData, metric: FairnessMetric) -> dict[str, Any]:
     accuracy = auc_with_interval(scores[rows.label > 0], scores[rows.label < 0])
-    gap = true_gap_with_interval(scores, rows.label, rows.group, problem.details["metric"])
+    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
     return {
         "auc": accuracy.value,
         "auc_interval": [accuracy.lower, accuracy.upper],
@@ -92,16 +58,42 @@ def _true(problem: mm.MinMaxProblem, x: Any, rows: LabelledData) -> dict[str, An
     }
 
 
-def _price(problem: mm.RefreshedProblem, accuracy: float) -> Mapping[str, float]:
-    """Solve without a target, once for each problem, and compare."""
-    kept: dict[str, Any] = problem.details["kept"]
-    if "free" not in kept:
-        free = problem.with_bounds(NO_TARGET, NO_TARGET)
-        kept["free"] = _true(
-            problem, mm.solve(free, mm.SuccessiveApproximation(tolerance=1e-4)).x, problem.details["dataset"].train
-        )
-    free_auc, free_gap = kept["free"]["auc"], kept["free"]["auc_gap"]
-    return {"auc": free_auc, "auc_gap": free_gap, "price": free_auc - accuracy}
+def _losses(details: Details, train: LabelledData, scores: Any) -> list[float]:
+    """Quadratic losses of the five pairs, from group means and variances of the training scores."""
+    c1, c2 = details.c1, details.c2
+    pairs = pair_masks(train.label, details.metric, train.group)
+    return [
+        c1 * float(scores[g].var() + scores[other].var() + (scores[g].mean() - scores[other].mean() - c2) ** 2)
+        for g, other in pairs
+    ]
+
+
+def _objective(details: Details, train: LabelledData, x: Any, scores: Any) -> float:
+    label = train.label
+    if details.objective == "quadratic_auc":
+        return _losses(details, train, scores)[0]
+    if details.objective == "auc":
+        return 1.0 - float(auc_with_interval(scores[label > 0], scores[label < 0]).value)
+    intercept = float(np.asarray(x)[details.model.dimension])
+    return float(np.logaddexp(0.0, -label * (scores + intercept)).mean())
+
+
+def against_free(found: Mapping[str, Any], free: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to an evaluation what its target costs: the training part's ``without_target``.
+
+    Parameters
+    ----------
+    found, free : mapping
+        Evaluations of the model, and of the one without a target.
+
+    Returns
+    -------
+    dict
+        ``without_target`` holds ``auc`` and ``auc_gap`` of the latter, and ``price``, by how much its AUC is higher.
+    """
+    own, other = found["train"], free["train"]
+    without = {"auc": other["auc"], "auc_gap": other["auc_gap"], "price": other["auc"] - own["auc"]}
+    return {**found, "train": {**own, "without_target": without}}
 
 
 LARGE_GAP = 0.05
@@ -168,64 +160,6 @@ def _large_gap(part: str, name: str, measured: Sequence[Mapping[str, Any]]) -> s
     low, high = large[0]["auc_gap_interval"]
     interval = f"95% interval {low:.3f} to {high:.3f}"
     return f"The surrogate is met, yet the true gap on the {name} part is {large[0]['auc_gap']:.3f} ({interval})."
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Judge:
-    """Measures models by the data that a target is about: the held-out ones, where there are any.
-
-    Attributes
-    ----------
-    train, validation : LabelledData
-        The data; the second may be None.
-    metric : FairnessMetric
-        The four subsets.
-    model : Model
-        The scoring model.
-    row_weight : array_like (n,) or None
-        Of the training rows.
-    gap : float
-        The target.
-    demand : {"value", "upper"}
-        What must meet it on held-out data: the gap itself, or the upper end of its interval.
-    """
-
-    train: LabelledData
-    validation: LabelledData | None
-    metric: FairnessMetric
-    model: mm.Model
-    row_weight: Any
-    gap: float
-    demand: str
-
-    def on_train(self, run: mm.Solution) -> tuple[AUCEstimate, AUCEstimate]:
-        """Return gap and AUC on the training data."""
-        return measured_model(self.model, self.parameters(run), self.train, self.metric, self.row_weight)
-
-    def measured(self, run: mm.Solution) -> tuple[AUCEstimate, AUCEstimate]:
-        """Return gap and AUC on the data that the target is about."""
-        if self.validation is None:
-            return self.on_train(run)
-        return measured_model(self.model, self.parameters(run), self.validation, self.metric)
-
-    def parameters(self, run: mm.Solution) -> Any:
-        """Return the model's parameters (d,), without variables of the objective's own."""
-        return np.asarray(run.x)[: self.model.dimension]
-
-    @property
-    def by_interval(self) -> bool:
-        """Whether the end of the interval is what counts."""
-        return self.demand == "upper" and self.validation is not None
-
-    def reached(self, found: tuple[AUCEstimate, AUCEstimate]) -> float:
-        """Return what must not be above the target."""
-        return found[0].upper if self.by_interval else found[0].value
-
-    def shortfall(self, found: tuple[AUCEstimate, AUCEstimate]) -> str:
-        """Say by how much a target is missed."""
-        what = "upper end of the interval of the gap" if self.by_interval else "gap"
-        where = "the data" if self.validation is None else "held-out data"
-        return f"The least {what} found on {where} is {self.reached(found):.4g}, above the target {self.gap:g}."
 
 
 def measured_model(

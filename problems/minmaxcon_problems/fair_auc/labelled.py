@@ -30,7 +30,19 @@ from minmaxcon.tables import (
     source_name,
 )
 
-__all__ = ["LabelledData", "Value", "group_of", "label_of", "read_table", "require_all_cells"]
+__all__ = [
+    "LabelledData",
+    "Value",
+    "group_of",
+    "label_of",
+    "listed",
+    "position_of",
+    "protected_of",
+    "read_table",
+    "require_all_cells",
+    "require_groups",
+    "signs_of",
+]
 
 Value = float | str
 """A value of the label or of the sensitive column: a number (int where it is whole) or a text."""
@@ -123,26 +135,86 @@ def _distinct(table: Table, column: Column) -> tuple[list[Value], NDArray[np.int
     return [int(value) if value.is_integer() else float(value) for value in values], index.astype(np.int64)
 
 
-def _position(table: Table, column: Column, values: Sequence[Value], asked: object, argument: str) -> int:
-    """Return which of the values was asked for; a number may be written in any way that reads as it."""
-    for index, value in enumerate(values):
-        if value == asked or str(value) == str(asked).strip():
-            return index
+def position_of(values: Sequence[Any], asked: Any) -> int | None:
+    """Return which of the values is asked for, None if none is.
+
+    A text may be asked for by a number that reads alike and the reverse, and a number in any way that reads as it.
+    """
+
+    def reads_alike(value: Any) -> bool:
+        return str(value) == str(asked).strip()
+
+    def is_number(value: Any) -> bool:
         try:
-            if not isinstance(value, str) and value == float(str(asked)):
-                return index
+            return not isinstance(value, str) and bool(value == float(str(asked)))
         except ValueError:
-            continue
+            return False
+
+    for same in (lambda value: value == asked, reads_alike, is_number):
+        for place, value in enumerate(values):
+            if same(value):
+                return place
+    return None
+
+
+def protected_of(values: Sequence[Any], counts: Any, source: str, column: str = "", option: str = "") -> int:
+    """Return which value is protected where none is asked for: of two, the one with fewer rows.
+
+    Parameters
+    ----------
+    values : sequence
+        The different values of the sensitive column.
+    counts : sequence of int
+        Rows of each; of equally many the value that sorts later is protected.
+    source, column, option : str
+        As messages call the data, the column in it, and the option that says which one is protected.
+
+    Raises
+    ------
+    DataError
+        More than two values.
+    """
+    if len(values) > 2:
+        raise DataError(
+            source,
+            f"{column}has {len(values):,} values ({listed(values)}); say with {option} which one is protected,"
+            " against all others.",
+        )
+    if counts[0] != counts[1]:
+        return int(counts[1] < counts[0])
+    try:
+        return int(values[1] > values[0])
+    except TypeError:  # values of two types have no order of their own
+        return int(str(values[1]) > str(values[0]))
+
+
+def require_groups(values: Sequence[Any], source: str, column: str = "") -> None:
+    """Refuse a sensitive column of one value."""
+    if len(values) == 1:
+        raise DataError(source, f"{column}is {shown(values[0])} in every row; two groups are needed.")
+
+
+def signs_of(index: Any, chosen: int, values: Sequence[Any]) -> tuple[Signs, tuple[Any, Any]]:
+    """Return +1 where the chosen value stands and -1 elsewhere, (n,), and what these mean; several are "not ..."."""
+    others = values[1 - chosen] if len(values) == 2 else f"not {values[chosen]}"
+    return np.where(index == chosen, 1, -1).astype(np.int8), (others, values[chosen])
+
+
+def _asked(table: Table, column: Column, values: Sequence[Value], asked: object, argument: str) -> int:
+    place = position_of(values, asked)
+    if place is not None:
+        return place
     near = difflib.get_close_matches(str(asked).lower(), [str(value).lower() for value in values], n=1, cutoff=0.6)
     hint = f" did you mean {next(v for v in values if str(v).lower() == near[0])!r}?" if near else ""
     raise DataError(
         table.source,
         f"column {shown(column.name)} has no value {shown(asked)}, asked for by {argument};{hint}"
-        f" values are {_listed(values)}.",
+        f" values are {listed(values)}.",
     )
 
 
-def _listed(values: Sequence[Value]) -> str:
+def listed(values: Sequence[Any]) -> str:
+    """Return the first values of a column as they can stand in a message."""
     return ", ".join(shown(value) for value in values[:8]) + (", ..." if len(values) > 8 else "")
 
 
@@ -167,15 +239,15 @@ def label_of(table: Table, column: Column, positive: object = None) -> tuple[Sig
     if len(values) > 2:
         raise DataError(
             table.source,
-            f"{where}, the label, has {len(values):,} labels ({_listed(values)}) and must have two: keep the rows of"
+            f"{where}, the label, has {len(values):,} labels ({listed(values)}) and must have two: keep the rows of"
             " two labels or merge them into two in the file (--positive only says which of two is positive).",
         )
     if positive is not None:
-        chosen = _position(table, column, values, positive, "positive")
+        chosen = _asked(table, column, values, positive, "positive")
     else:
         words = [str(value).strip().lower() in _POSITIVE_WORDS and isinstance(value, str) for value in values]
         chosen = words.index(True) if sum(words) == 1 else 1
-    return np.where(index == chosen, 1, -1).astype(np.int8), (values[1 - chosen], values[chosen])
+    return signs_of(index, chosen, values)
 
 
 def group_of(table: Table, column: Column, protected: object = None) -> tuple[Signs, tuple[Value, Value]]:
@@ -191,24 +263,13 @@ def group_of(table: Table, column: Column, protected: object = None) -> tuple[Si
         is not a value.
     """
     values, index = _distinct(table, column)
-    where = f"column {shown(column.name)}"
-    if len(values) == 1:
-        raise DataError(
-            table.source, f"{where}, the sensitive one, is {shown(values[0])} in every row; two groups are needed."
-        )
-    if protected is not None:
-        chosen = _position(table, column, values, protected, "protected")
-    elif len(values) > 2:
-        raise DataError(
-            table.source,
-            f"{where}, the sensitive one, has {len(values):,} values ({_listed(values)}); say with --protected which"
-            " one is protected, against all others.",
-        )
+    where = f"column {shown(column.name)}, the sensitive one, "
+    require_groups(values, table.source, where)
+    if protected is None:
+        chosen = protected_of(values, np.bincount(index), table.source, where, "--protected")
     else:
-        counts = np.bincount(index)
-        chosen = 0 if counts[0] < counts[1] else 1
-    others: Value = values[1 - chosen] if len(values) == 2 else f"not {values[chosen]}"
-    return np.where(index == chosen, 1, -1).astype(np.int8), (others, values[chosen])
+        chosen = _asked(table, column, values, protected, "protected")
+    return signs_of(index, chosen, values)
 
 
 def require_all_cells(

@@ -12,17 +12,17 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.tables import encoding_from_dict, existing_file
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
-from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+from minmaxcon_problems.fair_auc.target.objectives import named_objective
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, build_target_problem
 
+from .bounds import Details, resolved_bound
 from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, load_dataset, missing_files
 from .download import DOWNLOADS, download
-from .evaluation import cautions, evaluation, scores_of, target_cautions
+from .evaluation import against_free, cautions, evaluation, scores_of, target_cautions
 from .labelled import LabelledData, read_table
 from .metrics import METRICS, resolve_metric
 
 __all__ = ["FairAUC", "model_arrays", "plugin", "score_rows"]
-
-_KAPPA = 0.1
 
 
 class FairAUC(mm.ProblemPlugin):
@@ -108,36 +108,19 @@ class FairAUC(mm.ProblemPlugin):
             Whatever cannot be used, named with the remedy.
         """
         resolved = resolve_metric(metric)
+        kappa, max_gap = resolved_bound(kappa, max_gap, c1=c1, c2=c2, default="kappa")
+        if max_gap is None and objective != "auc":
+            raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
         dataset = self._dataset(
             data, data_dir, label, positive, sensitive, protected, keep_sensitive, test_fraction, standardize, seed
         )
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
-            if kappa is not None:
-                raise mm.InvalidInput("max_gap", max_gap, "is another way to bound unfairness than kappa: give one.")
-            return build_target_problem(
-                dataset.train,
-                resolved,
-                max_gap,
-                objective=objective,
-                model=scorer,
-                radius=radius,
-                seed=seed,
-                details={"dataset": dataset, "c1": c1, "c2": c2, "objective": objective, "kept": {}},
-            )
-        if objective != "auc":
-            raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
+            loss = named_objective(objective, c1, c2)
+            target = Target(metric=resolved, max_gap=max_gap, objective=loss, model=scorer, radius=radius, seed=seed)
+            return build_target_problem(dataset.train, target, dataset=dataset)
         return build_problem(
-            dataset,
-            resolved,
-            _KAPPA if kappa is None else kappa,
-            c1=c1,
-            c2=c2,
-            radius=radius,
-            model=scorer,
-            seed=seed,
-            engine=engine,
-            dtype=dtype,
+            dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, engine=engine, dtype=dtype
         )
 
     def _dataset(
@@ -205,14 +188,30 @@ class FairAUC(mm.ProblemPlugin):
         """
         return evaluation(problem, x)
 
+    def references(self, problem: mm.MinMaxProblem) -> Mapping[str, mm.MinMaxProblem]:
+        """See :meth:`minmaxcon.registry.Compares.references`: with ``max_gap``, the same problem without a target."""
+        if problem.details.max_gap is None:
+            return {}
+        return {"without_target": problem.with_bounds(NO_TARGET, NO_TARGET)}
+
+    def compared(self, found: Mapping[str, Any], references: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        """See :meth:`minmaxcon.registry.Compares.compared`: ``train`` gets ``without_target``, which has the price."""
+        return against_free(found, references["without_target"]) if references else found
+
+    def settings(self, problem: mm.MinMaxProblem) -> Mapping[str, Any]:
+        """See :meth:`minmaxcon.ProblemPlugin.settings`: the bound, whose default depends on which one is given."""
+        details: Details = problem.details
+        bounds = {"kappa": details.kappa, "max_gap": details.max_gap}
+        return {name: None if bound is None else np.asarray(bound).tolist() for name, bound in bounds.items()}
+
     def scores(self, problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
         """Return the scores (n,) of rows in the units in which the model was trained."""
         return scores_of(problem, x, features)
 
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See :meth:`minmaxcon.registry.SavesModels.export`: parameters in raw feature units, scaling folded in."""
-        dataset: Dataset = problem.details["dataset"]
-        kind, arrays = model_arrays(problem.details["model"], x, dataset.standardizer)
+        dataset = problem.details.dataset
+        kind, arrays = model_arrays(problem.details.model, x, dataset.standardizer)
         encoding = dataset.train.encoding
         description = {
             "problem": self.name,
@@ -233,15 +232,15 @@ class FairAUC(mm.ProblemPlugin):
 
     def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
         """See :meth:`minmaxcon.ProblemPlugin.notes`: surrogate against true gap, and what was done to the data."""
-        dataset: Dataset = problem.details["dataset"]
+        dataset = problem.details.dataset
         rows, own = dataset.train, dataset.name not in DATASETS
         (negative, positive), (others, protected) = rows.label_values, rows.group_values
         meaning = (
             f"Label: {positive!r} is positive, {negative!r} negative. Protected: {protected!r}, against {others!r}."
         )
-        told = target_cautions if isinstance(problem, mm.RefreshedProblem) else cautions
+        told = cautions if problem.details.max_gap is None else target_cautions
         return {
-            "Please note": told(problem.details["metric"], measured),
+            "Please note": told(problem.details.metric, measured),
             "Data": [*([meaning] if own else []), *dataset.notes],
         }
 

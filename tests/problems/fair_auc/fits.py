@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc import resolve_metric
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.target.fit import TargetFit, fit_target
+from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_target
+from minmaxcon_problems.fair_auc.target.problem import Target
 from tests.problems.fair_auc.by_pairs import biased, sklearn_auc, sklearn_gap
 
 Array = Any
@@ -24,11 +24,15 @@ def rows(seed: int = 0, n: int = 1500) -> LabelledData:
     return biased(seed, n)
 
 
-def fit(metric: Any = "inter_group", gap: Any = 0.02, data: LabelledData | None = None, **options: Any) -> TargetFit:
-    return fit_target(rows() if data is None else data, resolve_metric(metric), gap, **options)
+OF_A_FIT = ("validation", "row_weight", "start", "callbacks")
 
 
-def judged(found: TargetFit, data: LabelledData, masks: Array, weight: Array = None) -> tuple[float, float]:
+def fit(metric: Any = "inter_group", gap: Any = 0.02, data: LabelledData | None = None, **options: Any) -> FairFit:
+    given = {name: options.pop(name) for name in OF_A_FIT if name in options}
+    return fit_target(rows() if data is None else data, Target(metric=metric, max_gap=gap, **options), **given)
+
+
+def judged(found: FairFit, data: LabelledData, masks: Array, weight: Array = None) -> tuple[float, float]:
     """Gap and AUC by scikit-learn; of linear models even the scores are computed here."""
     if isinstance(found.model, mm.Linear):
         scores = np.asarray(data.features @ found.parameters)
@@ -38,7 +42,7 @@ def judged(found: TargetFit, data: LabelledData, masks: Array, weight: Array = N
     return abs(sklearn_gap(scores, masks, weight)), sklearn_auc(scores, positive, ~positive, weight)
 
 
-def check(found: TargetFit, data: LabelledData, masks: Array, gap: float, weight: Array = None) -> None:
+def check(found: FairFit, data: LabelledData, masks: Array, gap: float, weight: Array = None) -> None:
     """The report is true, the target met, and met closely where a model without it would miss it."""
     true_gap, area = judged(found, data, masks, weight)
     assert found.train_gap.value == pytest.approx(true_gap, abs=1e-9)

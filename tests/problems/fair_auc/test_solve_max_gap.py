@@ -52,7 +52,7 @@ def test_what_is_reported_is_true(table: Path, objective: str) -> None:
     )
     solution = mm.solve(problem, mm.SuccessiveApproximation(margin=2e-4), seed=0)
     found = mm.plugin("fair_auc").evaluate(problem, solution.x)
-    train = problem.details["dataset"].train
+    train = problem.details.dataset.train
     scores = np.asarray(train.features @ solution.x[: train.features.shape[1]])
     assert found["train"]["auc_gap"] == pytest.approx(group_gap(scores, train.group), abs=1e-12)
     assert found["train"]["auc"] == pytest.approx(roc_auc_score(train.label > 0, scores), abs=1e-12)

@@ -31,7 +31,7 @@ from .inputs import (
     sensitive_column,
     validated,
 )
-from .training import Fitted, checked_settings, fit_rows, fit_stream
+from .training import Fitted, asked_of, fit_rows, fit_stream
 
 __all__ = ["FairAUCClassifier"]
 
@@ -48,11 +48,11 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     metric : str or four subsets
         The fairness metric: ``"group"``, ``"inter_group"``, ``"intra_group"``, ``"positive_equality_gap"``,
         ``"negative_equality_gap"``, ``"bpsn_bnsp"``, or the subsets :math:`G_1, G_1', G_2, G_2'`.
-    max_gap : float or None
+    max_gap : float, optional
         Largest true gap, in [0, 1], on the training data, or on a held-out part of them: see ``validation_fraction``.
-        Not used where ``kappa`` is given.
+        0.02 by default, where ``kappa`` is not given.
     kappa : float, optional
-        In place of ``max_gap``, the bound :math:`1 + \kappa` of the paper's quadratic surrogate, which certifies
+        In the place of ``max_gap``, the bound :math:`1 + \kappa` of the paper's quadratic surrogate, which certifies
         optimality but does not say what the true gap will be.
     model : {"linear", "mlp"}, torch.nn.Module, callable or Model
         The scoring model. ``"mlp"`` has one layer of 10 sigmoid units; a callable is called with the number of features
@@ -143,7 +143,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self,
         metric: str | FairnessMetric | Any = "inter_group",
         *,
-        max_gap: float | None = 0.02,
+        max_gap: float | None = None,
         kappa: float | None = None,
         model: Any = "linear",
         objective: Literal["auc", "quadratic_auc", "logistic"] = "auc",
@@ -205,7 +205,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         with as_it_was_if_refused(self):
             require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
-            settings = checked_settings(self, seed_of(self.random_state))
+            asked = asked_of(self, seed_of(self.random_state))
             features, labels = validated(self, X, y, reset=True)
             classes, code = np.unique(labels, return_inverse=True)
             listed = classes.tolist()
@@ -222,8 +222,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             rows = LabelledData(features, sign, group, feature_names(self), values, group_values, "the training data")
             validation, share = None, self.validation_fraction
             if share is not None:
-                rows, validation = stratified_parts(rows, (1.0 - share, share), settings.seed)
-            self._fitted = fit_rows(self, settings, rows, validation, classes, constrained=constrained)
+                rows, validation = stratified_parts(rows, (1.0 - share, share), asked.seed)
+            self._fitted = fit_rows(self, asked, rows, validation, classes, constrained=constrained)
             self._stream = None
         return self
 
@@ -274,7 +274,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             groups = sensitive_column(sensitive_features, len(labels)) if constrained else None
             if stream is None:
                 seed = seed_of(self.random_state)
-                checked_settings(self, seed)
+                asked_of(self, seed)
                 if hasattr(self, "_fitted"):
                     warnings.warn("partial_fit begins anew: the rows of fit were not remembered.", stacklevel=2)
                 if not constrained:
@@ -347,49 +347,50 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     @property
     def status_(self) -> mm.Status:
         """How training ended; its ``value`` is a sentence."""
-        return self._result().trained.status
+        return self._result().fit.status
 
     @property
     def reason_(self) -> str:
         """The evidence behind the status, one sentence."""
-        return self._result().trained.reason
+        return self._result().fit.reason
 
     @property
     def gap_(self) -> AUCEstimate | None:
         """The true gap with its interval, on the data that the target is about; None without sensitive features."""
         result = self._result()
-        return result.trained.gap if result.constrained else None
+        return result.fit.gap if result.constrained else None
 
     @property
     def auc_(self) -> AUCEstimate:
         """The AUC with its interval, on the same rows as the gap."""
-        return self._result().trained.auc
+        return self._result().fit.auc
 
     @property
     def price_(self) -> float:
         """AUC of the model without constraint less that of this one, on the same rows."""
-        return self._result().trained.price
+        return self._result().fit.price
 
     @property
     def target_(self) -> float | None:
         """The gap that training was held to: ``max_gap``, or less where a held-out part is to meet it."""
         result = self._result()
-        return result.trained.target if result.constrained else None
+        return result.fit.target if result.constrained else None
 
     @property
     def certificate_(self) -> mm.Certificate | None:
         """Bounds on the optimal value of the surrogate problem, with ``kappa``; else None."""
-        return self._result().trained.certificate
+        fit = self._result().fit
+        return fit.solution.certificate if fit.target is None else None
 
     @property
     def trace_(self) -> Mapping[str, Any]:
         """The solver's course: columns of equal length."""
-        return self._result().trained.solution.trace
+        return self._result().fit.solution.trace
 
     @property
     def solution_(self) -> mm.Solution:
         """The solver's solution, in the units in which the model was trained."""
-        return self._result().trained.solution
+        return self._result().fit.solution
 
     @property
     def n_iter_(self) -> int:

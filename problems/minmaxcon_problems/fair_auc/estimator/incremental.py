@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.errors import DataError, InvalidInput
-from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.labelled import LabelledData, position_of
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 
 from .inputs import MOST_GROUPS, SENSITIVE, Vocabulary, positive_code, protected_code
@@ -146,7 +146,7 @@ class Incremental:
         return code if self.protected is None else int(self._is_protected(value))
 
     def _is_protected(self, value: Any) -> bool:
-        return bool(value == self.protected or str(value) == str(self.protected))
+        return position_of([value], self.protected) == 0
 
     def require_classes(self, classes: Any) -> None:
         """Note the two labels that may come.

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_random_state, validate_data
 
 from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon_problems.fair_auc.labelled import listed, position_of, protected_of, require_groups, signs_of
 
 __all__ = [
     "SENSITIVE",
@@ -289,14 +290,11 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _position(values: Sequence[Any], asked: Any, argument: str, column: str) -> int:
-    """Return which value was asked for; a text may be asked for by a number that reads alike, and the reverse."""
-    for same in (lambda value: value == asked, lambda value: str(value) == str(asked)):
-        for code, value in enumerate(values):
-            if same(value):
-                return code
-    listed = ", ".join(repr(value) for value in values[:8]) + (", ..." if len(values) > 8 else "")
-    raise InvalidInput(argument, asked, f"is no value of {column}; its values are {listed}.")
+def _asked(values: Sequence[Any], asked: Any, argument: str, column: str) -> int:
+    place = position_of(values, asked)
+    if place is None:
+        raise InvalidInput(argument, asked, f"is no value of {column}; its values are {listed(values)}.")
+    return place
 
 
 def positive_code(values: Sequence[Any], positive: Any) -> int:
@@ -310,7 +308,7 @@ def positive_code(values: Sequence[Any], positive: Any) -> int:
         Numbers and texts are mixed.
     """
     if positive is not None:
-        return _position(values, positive, "positive", "y")
+        return _asked(values, positive, "positive", "y")
     try:
         return max(range(len(values)), key=values.__getitem__)
     except TypeError:
@@ -337,22 +335,10 @@ def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any)
     InvalidInput
         No value is the one asked for.
     """
-    if len(values) == 1:
-        raise DataError(SENSITIVE, f"is {values[0]!r} in every row; two groups are needed.")
+    require_groups(values, SENSITIVE)
     if protected is not None:
-        return _position(values, protected, "protected", SENSITIVE)
-    if len(values) > 2:
-        listed = ", ".join(repr(value) for value in values[:8]) + (", ..." if len(values) > 8 else "")
-        raise DataError(
-            SENSITIVE,
-            f"has {len(values):,} values ({listed}); say with protected= which one is protected, against all others.",
-        )
-    if counts[0] != counts[1]:
-        return int(counts[1] < counts[0])
-    try:
-        return int(values[1] > values[0])
-    except TypeError:  # values of two types have no order of their own
-        return int(str(values[1]) > str(values[0]))
+        return _asked(values, protected, "protected", SENSITIVE)
+    return protected_of(values, counts, SENSITIVE, option="protected=")
 
 
 def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any]]:
@@ -381,8 +367,7 @@ def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any]]:
     codes = vocabulary.encode(column)
     values = vocabulary.values
     chosen = protected_code(values, np.bincount(codes).tolist(), protected)
-    others = values[1 - chosen] if len(values) == 2 else f"not {values[chosen]}"
-    return np.where(codes == chosen, 1, -1).astype(np.int8), (others, values[chosen])
+    return signs_of(codes, chosen, values)
 
 
 def only(values: Any) -> Any:

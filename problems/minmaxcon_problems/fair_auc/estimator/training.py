@@ -1,4 +1,4 @@
-"""One fit of the estimator: settings, scaling, training by a target or a bound, and calibration."""
+"""One fit of the estimator: what is asked, scaling, training by a target or a bound, and calibration."""
 
 from __future__ import annotations
 
@@ -9,38 +9,26 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 import minmaxcon as mm
 from minmaxcon.checks import number, positive, whole
 from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError
-from minmaxcon.metrics import AUCEstimate
+from minmaxcon_problems.fair_auc.bounds import resolved_bound
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, Subset, resolve_metric
-from minmaxcon_problems.fair_auc.surrogate.build import assemble, build_problem, checked_kappa, pair_masks
+from minmaxcon_problems.fair_auc.surrogate.build import build_problem
+from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_target
+from minmaxcon_problems.fair_auc.target.problem import Target
 
 from .calibration import LogOdds
 from .incremental import Incremental
 from .inputs import feature_names
 
-__all__ = [
-    "C1",
-    "C2",
-    "Fitted",
-    "Settings",
-    "Trained",
-    "checked_settings",
-    "fit_rows",
-    "fit_stream",
-    "model_of",
-    "train",
-    "weighted_standardizer",
-]
-
-C1, C2 = 0.5, 1.0
-"""Scale and margin of the quadratic loss: others would only rescale kappa and radius."""
+__all__ = ["Bound", "Fitted", "asked_of", "fit_rows", "fit_stream", "model_of", "train", "weighted_standardizer"]
 
 _POSITIVE, _NEGATIVE = Subset(label=1), Subset(label=-1)
 
@@ -49,25 +37,29 @@ UNCONSTRAINED = FairnessMetric(
 )
 """The metric of a model without constraint; its gap is 0 whatever the scores."""
 
+_CHOICES = {
+    "objective": ("auc", "quadratic_auc", "logistic"),
+    "method": ("following", "bounds"),
+    "demand": ("value", "upper"),
+}
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Settings:
-    """How to train.
+class Bound:
+    r"""A bound of the surrogate, in the place of a target.
 
     Attributes
     ----------
     metric : FairnessMetric
         The four subsets.
-    max_gap : float or None
-        Target for the true gap; None where ``kappa`` is given.
-    kappa : float or None
-        Bound of the surrogate.
-    objective, method, demand : str
-        As for :func:`~minmaxcon_problems.fair_auc.target.fit_target`.
+    kappa : float
+        The bound is :math:`1 + \kappa`.
+    model : Model or None
+        The scoring model, once it is known.
     radius : float
         Radius of the ball of parameters.
     solver : Solver or None
-        For ``kappa``.
+        By default what suits the model.
     time_limit : float or None
         Seconds.
     seed : int
@@ -75,23 +67,16 @@ class Settings:
     """
 
     metric: FairnessMetric
-    max_gap: float | None
-    kappa: float | None
-    objective: Any
-    method: Any
-    demand: Any
+    kappa: float
+    model: mm.Model | None = None
     radius: float
     solver: mm.Solver | None
     time_limit: float | None
     seed: int
 
-    def unconstrained(self) -> Settings:
-        """Return the settings of the same model without constraint."""
-        return replace(self, metric=UNCONSTRAINED, max_gap=1.0, kappa=None, method="following", demand="value")
 
-
-def checked_settings(estimator: Any, seed: int) -> Settings:
-    """Return the settings of an estimator.
+def asked_of(estimator: Any, seed: int) -> Target | Bound:
+    """Return what an estimator's parameters ask for.
 
     Parameters
     ----------
@@ -102,96 +87,53 @@ def checked_settings(estimator: Any, seed: int) -> Settings:
 
     Raises
     ------
-    InvalidInput
+    InvalidInput, UnknownName
         A parameter cannot be used; it is named, with its value and the remedy.
     """
-    max_gap, kappa = estimator.max_gap, estimator.kappa
-    if kappa is None and max_gap is None:
-        raise mm.InvalidInput("max_gap", None, "give a target such as 0.02, or kappa; max_gap=1 is no constraint.")
-    if kappa is None:
-        max_gap = number("max_gap", max_gap, "must be a number between 0 and 1.", least=0.0, most=1.0)
-        if estimator.solver is not None:
-            raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
-    else:
-        kappa = number("kappa", kappa, "must be a number of at least -1.", least=-1.0)
-        checked_kappa(kappa, C1, C2)
-        if estimator.objective != "auc":
-            raise mm.InvalidInput(
-                "objective",
-                estimator.objective,
-                "needs max_gap; leave it out.",
-            )
+    kappa, max_gap = resolved_bound(estimator.kappa, estimator.max_gap, default="max_gap", single=True)
+    if kappa is None and estimator.solver is not None:
+        raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
+    if kappa is not None and estimator.objective != "auc":
+        raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
     for argument, choices in _CHOICES.items():
         if getattr(estimator, argument) not in choices:
             raise mm.UnknownName(argument, str(getattr(estimator, argument)), choices)
-    radius, limit = positive("radius", estimator.radius), estimator.time_limit
     positive("score_bound", estimator.score_bound)
-    limit = None if limit is None else positive("time_limit", limit)
-    share = estimator.validation_fraction
+    share, limit, kept = estimator.validation_fraction, estimator.time_limit, estimator.max_rows_per_cell
     if share is not None:
-        remedy = "must lie strictly between 0 and 1, or be None."
-        number("validation_fraction", share, remedy, above=0.0, below=1.0)
-    kept = estimator.max_rows_per_cell
+        number("validation_fraction", share, "must lie strictly between 0 and 1, or be None.", above=0.0, below=1.0)
     if not isinstance(kept, int | np.integer):  # it is used as it stands, and sizes arrays
         raise mm.InvalidInput("max_rows_per_cell", kept, "must be a whole number of at least 2.")
     whole("max_rows_per_cell", kept, 2)
-    return Settings(
-        metric=resolve_metric(estimator.metric),
-        max_gap=max_gap if kappa is None else None,
-        kappa=kappa,
+    common: dict[str, Any] = {
+        "metric": resolve_metric(estimator.metric),
+        "radius": positive("radius", estimator.radius),
+        "time_limit": None if limit is None else positive("time_limit", limit),
+        "seed": seed,
+    }
+    if kappa is not None:
+        return Bound(kappa=kappa, solver=estimator.solver, **common)
+    # whether the method suits the model is seen when the model is known
+    return Target(
+        max_gap=max_gap,
         objective=estimator.objective,
         method=estimator.method,
         demand=estimator.demand,
-        radius=radius,
-        solver=estimator.solver,
-        time_limit=limit,
-        seed=seed,
+        **common,
     )
 
 
-_CHOICES = {
-    "objective": ("auc", "quadratic_auc", "logistic"),
-    "method": ("following", "bounds"),
-    "demand": ("value", "upper"),
-}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Trained:
-    """A trained model and what is known of it.
-
-    Attributes
-    ----------
-    model : Model
-        The scoring model.
-    parameters : ndarray (d,)
-        Its parameters, in the units of the rows trained on.
-    status : Status
-        How training ended.
-    reason : str
-        The evidence, one sentence.
-    target : float or None
-        The target that the training gap was held to; None with ``kappa``.
-    gap, auc : AUCEstimate
-        On the validation part where there is one, else on the training rows.
-    price : float
-        AUC of the model without constraint less this AUC, on the same rows.
-    certificate : Certificate or None
-        Bounds on the optimal value, with ``kappa``.
-    solution : Solution
-        With the trace.
-    """
-
-    model: mm.Model
-    parameters: Any
-    status: mm.Status
-    reason: str
-    target: float | None
-    gap: AUCEstimate
-    auc: AUCEstimate
-    price: float
-    certificate: mm.Certificate | None
-    solution: mm.Solution
+def _unconstrained(asked: Target | Bound) -> Target:
+    """Return what asks for the same model without constraint."""
+    return Target(
+        metric=UNCONSTRAINED,
+        max_gap=1.0,
+        objective=asked.objective if isinstance(asked, Target) else "auc",
+        model=asked.model,
+        radius=asked.radius,
+        time_limit=asked.time_limit,
+        seed=asked.seed,
+    )
 
 
 def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.Model:
@@ -242,21 +184,14 @@ def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.
 
 
 def train(
-    settings: Settings,
-    model: mm.Model,
-    rows: LabelledData,
-    *,
-    validation: LabelledData | None = None,
-    row_weight: Any = None,
-) -> Trained:
+    asked: Target | Bound, rows: LabelledData, *, validation: LabelledData | None = None, row_weight: Any = None
+) -> FairFit:
     """Train a model.
 
     Parameters
     ----------
-    settings : Settings
-        How.
-    model : Model
-        The scoring model.
+    asked : Target or Bound
+        What is asked, with the model.
     rows : LabelledData
         Training rows, n of them.
     validation : LabelledData, optional
@@ -269,115 +204,45 @@ def train(
     InvalidInput, DataError
         What cannot be used, named with the remedy.
     """
-    if settings.max_gap is not None:
-        return _by_target(settings, settings.max_gap, model, rows, validation, row_weight)
-    return _by_bound(settings, model, rows, validation, row_weight)
-
-
-def _by_target(
-    settings: Settings,
-    max_gap: float,
-    model: mm.Model,
-    rows: LabelledData,
-    validation: Any,
-    row_weight: Any,
-) -> Trained:
-    from minmaxcon_problems.fair_auc.target.fit import fit_target
-
-    found = fit_target(
-        rows,
-        settings.metric,
-        max_gap,
-        validation=validation,
-        demand=settings.demand,
-        method=settings.method,
-        objective=settings.objective,
-        model=model,
-        radius=settings.radius,
-        row_weight=row_weight,
-        seed=settings.seed,
-        time_limit=settings.time_limit,
-    )
-    gap, area = found.train_gap, found.train_auc
-    if found.validation_gap is not None and found.validation_auc is not None:
-        gap, area = found.validation_gap, found.validation_auc
-    return Trained(
-        model=found.model,
-        parameters=np.asarray(found.parameters, dtype=np.float64),
-        status=found.status,
-        reason=found.reason,
-        target=float(found.target),
-        gap=gap,
-        auc=area,
-        price=float(found.price),
-        certificate=None,
-        solution=found.solution,
-    )
-
-
-def _by_bound(settings: Settings, model: mm.Model, rows: LabelledData, validation: Any, row_weight: Any) -> Trained:
+    if isinstance(asked, Target):
+        return fit_target(rows, asked, validation=validation, row_weight=row_weight)
+    model = mm.Linear(rows.features.shape[1]) if asked.model is None else asked.model
     linear = isinstance(model, mm.Linear)
-    solver = settings.solver
-    if solver is None:
-        solver = mm.SFLS(oracle=mm.SMD()) if linear else mm.IQRC()
-    problem = _bounded_problem(settings, model, rows, row_weight)
-    solution = mm.solve(problem, solver, seed=settings.seed, time_limit=settings.time_limit)
-    parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
-    judged, judged_weight = (rows, row_weight) if validation is None else (validation, None)
-    gap, area = measured_model(model, parameters, judged, settings.metric, judged_weight)
-    free = train(settings.unconstrained(), model, rows, validation=validation, row_weight=row_weight)
-    return Trained(
+    problem = build_problem(
+        Dataset(rows.name, rows, None, rows),
+        asked.metric,
+        asked.kappa,
+        radius=asked.radius,
         model=model,
+        row_weight=row_weight,
+        seed=asked.seed,
+        engine="numpy" if linear else "torch",
+    )
+    solver = (mm.SFLS(oracle=mm.SMD()) if linear else mm.IQRC()) if asked.solver is None else asked.solver
+    solution = mm.solve(problem, solver, seed=asked.seed, time_limit=asked.time_limit)
+    parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
+    free = fit_target(rows, _unconstrained(asked), validation=validation, row_weight=row_weight)
+    gap, area = measured_model(model, parameters, rows, asked.metric, row_weight)
+    held_out: tuple[Any, Any] = (None, None)
+    unconstrained_gap = measured_model(model, free.parameters, rows, asked.metric, row_weight)[0]
+    if validation is not None:
+        held_out = measured_model(model, parameters, validation, asked.metric)
+        unconstrained_gap = measured_model(model, free.parameters, validation, asked.metric)[0]
+    return FairFit(
         parameters=parameters,
+        model=model,
         status=solution.status,
         reason=solution.reason,
+        max_gap=None,
         target=None,
-        gap=gap,
-        auc=area,
-        price=free.auc.value - area.value,
-        certificate=solution.certificate,
+        train_gap=gap,
+        train_auc=area,
+        validation_gap=held_out[0],
+        validation_auc=held_out[1],
+        unconstrained_auc=free.auc,
+        unconstrained_gap=unconstrained_gap,
+        surrogate={"objective": float(solution.objective)},
         solution=solution,
-    )
-
-
-def _bounded_problem(settings: Settings, model: mm.Model, rows: LabelledData, row_weight: Any) -> mm.MinMaxProblem:
-    linear = isinstance(model, mm.Linear)
-    features = rows.features
-    if not linear and hasattr(features, "tocsr"):
-        rows = rows.replace_rows(features.toarray(), rows.label, rows.group)
-    engine = "numpy" if linear else "torch"
-    if row_weight is None:
-        dataset = Dataset("the training data", rows, None, rows)
-        return build_problem(
-            dataset,
-            settings.metric,
-            settings.kappa,
-            c1=C1,
-            c2=C2,
-            radius=settings.radius,
-            model=model,
-            seed=settings.seed,
-            engine=engine,
-        )
-    bound = checked_kappa(settings.kappa, C1, C2)
-    settings.metric.require_members(settings.metric.masks(rows.label, rows.group), rows.name)
-    pairs = pair_masks(rows.label, settings.metric, rows.group)
-    weights = np.stack([mask for pair in pairs for mask in pair], axis=1) * row_weight[:, None]
-    weights = weights / weights.mean(axis=0)
-    # (features' weights)' rather than weights' features: the product of a CSR matrix and a dense one is dense.
-    means = np.asarray(rows.features.T @ weights).T / len(rows)
-    data = mm.Finite({"features": rows.features, "weights": weights}, engine=engine)
-    return assemble(
-        data,
-        model,
-        means,
-        bound,
-        c1=C1,
-        c2=C2,
-        radius=settings.radius,
-        name=f"{rows.name}, {settings.metric.name}",
-        details={"metric": settings.metric, "kappa": settings.kappa, "c1": C1, "c2": C2, "model": model},
-        seed=settings.seed,
     )
 
 
@@ -387,7 +252,7 @@ class Fitted:
 
     Attributes
     ----------
-    trained : Trained
+    fit : FairFit
         The model.
     standardizer : Standardizer or None
         The features' scaling.
@@ -401,7 +266,7 @@ class Fitted:
         Whether sensitive features were there.
     """
 
-    trained: Trained
+    fit: FairFit
     standardizer: Standardizer | None
     log_odds: LogOdds
     classes: Any
@@ -410,12 +275,12 @@ class Fitted:
 
     def decision(self, features: Any) -> Any:
         """Return the log-odds (n,) of the second class for raw features (n, d), dense or CSR."""
-        if isinstance(self.trained.model, mm.Linear):
+        if isinstance(self.fit.model, mm.Linear):
             coef, intercept = self.line()
             return features @ coef + intercept
         dense = features.toarray() if hasattr(features, "tocsr") else features
         scaled = dense if self.standardizer is None else self.standardizer.transform(dense)
-        scores = self.trained.model.predict(self.trained.parameters, scaled)
+        scores = self.fit.model.predict(self.fit.parameters, scaled)
         return self.direction * self.log_odds(scores)
 
     def line(self) -> tuple[Any, float]:
@@ -426,9 +291,9 @@ class Fitted:
         AttributeError
             The model is not linear.
         """
-        if not isinstance(self.trained.model, mm.Linear):
+        if not isinstance(self.fit.model, mm.Linear):
             raise AttributeError("coef_ and intercept_ exist for a linear model only.")
-        weight, offset = self.trained.parameters, 0.0
+        weight, offset = self.fit.parameters, 0.0
         if self.standardizer is not None:
             weight, offset = self.standardizer.fold(weight)
         return self.direction * self.log_odds.slope * weight, float(self.direction * self.log_odds(offset))
@@ -436,7 +301,7 @@ class Fitted:
 
 def fit_rows(
     estimator: Any,
-    settings: Settings,
+    asked: Target | Bound,
     rows: LabelledData,
     validation: LabelledData | None,
     classes: Any,
@@ -450,8 +315,8 @@ def fit_rows(
     ----------
     estimator : FairAUCClassifier
         With its model, standardize and score_bound.
-    settings : Settings
-        How to train.
+    asked : Target or Bound
+        What it asks for.
     rows, validation : LabelledData
         Training rows (n of them) and those held out, in raw units.
     classes : ndarray (2,)
@@ -475,18 +340,18 @@ def fit_rows(
     if scaler is not None:
         rows, validation = _scaled(scaler, rows), None if validation is None else _scaled(scaler, validation)
     width = rows.features.shape[1]
-    model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=settings.seed)
-    how = settings if constrained else settings.unconstrained()
-    trained = train(how, model, rows, validation=validation, row_weight=row_weight)
+    model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.seed)
+    asked = replace(asked if constrained else _unconstrained(asked), model=model)
+    fit = train(asked, rows, validation=validation, row_weight=row_weight)
     if not constrained:
-        trained = replace(trained, reason=f"No sensitive_features, so no constraint. {trained.reason}")
+        fit = replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}")
     judged, weight = (rows, row_weight) if validation is None else (validation, None)
-    scores = trained.model.predict(trained.parameters, judged.features)
+    scores = fit.model.predict(fit.parameters, judged.features)
     log_odds = LogOdds.fit(scores, judged.label > 0, weight)
-    if trained.status in _MISSED:
-        warnings.warn(f"{trained.status}: {trained.reason}", ConvergenceWarning, stacklevel=3)
+    if fit.status in _MISSED:
+        warnings.warn(f"{fit.status}: {fit.reason}", ConvergenceWarning, stacklevel=3)
     return Fitted(
-        trained=trained,
+        fit=fit,
         standardizer=scaler,
         log_odds=log_odds,
         classes=classes,
@@ -513,9 +378,9 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
     NotFittedError
         Not enough has been seen; what is missing is named.
     """
-    settings = checked_settings(estimator, stream.seed)
+    asked = asked_of(estimator, stream.seed)
     try:
-        rows, weight = stream.rows(settings.metric, estimator.positive, feature_names(estimator))
+        rows, weight = stream.rows(asked.metric, estimator.positive, feature_names(estimator))
     except DataError as failure:
         raise NotFittedError(str(failure)) from failure
     validation, share = None, estimator.validation_fraction
@@ -523,7 +388,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         rows, weight, validation = stream.parts(rows, weight, share)
     return fit_rows(
         estimator,
-        settings,
+        asked,
         rows,
         validation,
         np.array(sorted(rows.label_values)),
@@ -560,14 +425,9 @@ def weighted_standardizer(features: Any, row_weight: Any) -> Standardizer:
     InvalidInput
         A feature is so large that its variance is not a finite number.
     """
-    plain = Standardizer.fit(features)  # which features are constant, or too large, does not depend on weights
+    plain = Standardizer.fit(features)
     if row_weight is None:
         return plain
-    share = row_weight / row_weight.sum()
     sparse = hasattr(features, "tocsr")
-    mean = np.asarray(features.T @ share).ravel()
-    centred = features.multiply(features) if sparse else (features - mean) ** 2
-    variance = np.asarray(centred.T @ share).ravel() - (mean**2 if sparse else 0.0)
-    # A column that is nearly one value throughout has rounding for its weighted variance.
-    scale = np.where(variance > 1e-20 * plain.scale**2, np.sqrt(np.maximum(variance, 0.0)), plain.scale)
-    return Standardizer(plain.mean if sparse else np.where(np.ptp(features, axis=0) == 0, plain.mean, mean), scale)
+    scaler = StandardScaler(with_mean=not sparse).fit(features, sample_weight=row_weight)
+    return Standardizer(plain.mean if sparse else scaler.mean_, scaler.scale_)

@@ -70,7 +70,7 @@ def pair_values(problem: MinMaxProblem) -> Callable[[Array, Batch], Array]:
     import torch
 
     functions: list[Any] = [problem.objective, *problem.constraints]
-    c1, c2 = float(problem.details["c1"]), float(problem.details["c2"])
+    c1, c2 = float(problem.details.c1), float(problem.details.c2)
     pairs = 1 + max(max(function.pairs) for function in functions)
     owner = c1 * np.array([[float(function.pairs.count(pair)) for pair in range(pairs)] for function in functions])
     slots = np.repeat(owner, 2, axis=1)  # functions x slots
@@ -123,7 +123,7 @@ def _primal(problem: MinMaxProblem) -> tuple[Any, Any]:
     """Return the parameters, a tensor (d,) at zero, and their optimiser."""
     import torch
 
-    w = torch.zeros(problem.details["model"].dimension, dtype=problem.data.like.dtype, requires_grad=True)
+    w = torch.zeros(problem.details.model.dimension, dtype=problem.data.like.dtype, requires_grad=True)
     return w, torch.optim.SGD([w], lr=_STEP_SIZE)
 
 

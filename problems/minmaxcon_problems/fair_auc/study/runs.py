@@ -25,8 +25,7 @@ from minmaxcon_problems.fair_auc.datasets import Dataset, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
-from minmaxcon_problems.fair_auc.target.objectives import named_objective
-from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, build_target_problem, signed_bounds
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, build_target_problem, signed_bounds
 
 __all__ = [
     "BEYOND",
@@ -149,7 +148,7 @@ def track_targets(
     """Solve for all targets, and keep what was passed on the way.
 
     A linear model starts from the solution without a target. For a network two paths are kept: one starts from a model
-    that has hardly been trained, since one that fits without a target knows small groups by heart already; the other
+    that has hardly been trained, since one that fits without a target has overfitted small groups already; the other
     from the solution without a target, with less damping.
 
     Parameters
@@ -170,10 +169,9 @@ def track_targets(
 
     def path(steps: int, goals: Any, damping: float | None, trained: bool) -> tuple[Track, mm.Solution]:
         """Solve without a target, then for all of them, from there or from a model that has hardly been trained."""
-        problem = build_target_problem(
-            dataset.train,
-            metric,
-            NO_TARGET,
+        target = Target(
+            metric=metric,
+            max_gap=NO_TARGET,
             objective=objective,
             model=model,
             radius=50.0 if objective == "logistic" else 10.0,
@@ -181,9 +179,10 @@ def track_targets(
             damping=damping,
             warmup_steps=effort.warmup,
         )
+        problem = build_target_problem(dataset.train, target)
         solver = mm.SuccessiveApproximation(
             iterations=steps,
-            tolerance=named_objective(objective).tolerance,
+            tolerance=target.objective.tolerance,
             margin=_MARGIN,
             refresh=1 if linear else _REFRESH,
         )
@@ -191,7 +190,8 @@ def track_targets(
         points: list[Any] = []
 
         def keep(progress: mm.Progress) -> None:
-            points.append(np.asarray(to_numpy(progress.state.x), dtype=np.float32)[:, : model.dimension])
+            if progress.state.first is None:  # the steps on the quadratic loss, which come first, are no candidates
+                points.append(np.asarray(to_numpy(progress.state.x), dtype=np.float32)[:, : model.dimension])
 
         sided = signed_bounds(problem, free.x, goals)
         solution = mm.solve(sided, solver, seed=seed, x0=free.x if trained else None, callbacks=[keep])

@@ -12,9 +12,10 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.checks import whole
 from minmaxcon.data import BadPoint
+from minmaxcon_problems.fair_auc.bounds import Details, resolved_bound
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 
-from .build import assemble, checked_kappa, pair_masks
+from .build import assemble, pair_masks
 
 __all__ = ["GroupWeights", "checked_cells", "checked_points", "slot_probabilities", "stream_problem"]
 
@@ -82,7 +83,7 @@ class GroupWeights:
 def stream_problem(
     points: Callable[[], Iterator[Mapping[str, Any]]] | Iterable[Mapping[str, Any]],
     metric: Any = "inter_group",
-    kappa: Any = 0.1,
+    kappa: Any = None,
     *,
     probabilities: Any = None,
     c1: float = 0.5,
@@ -100,8 +101,8 @@ def stream_problem(
         As for :class:`minmaxcon.Stream`; each point has ``features`` (p,), ``label`` and ``group`` (both -1 or +1).
     metric : str or four subsets
         The fairness metric.
-    kappa : float or array_like (R,)
-        Both bounds are :math:`1 + \kappa`.
+    kappa : float or array_like (R,), optional
+        Both bounds are :math:`1 + \kappa`; 0.1 by default.
     probabilities : mapping of (group, label) to float, optional
         Population probabilities of all four cells, such as ``{(1, 1): .1, (1, -1): .3, ...}``, which sum to 1;
         estimated as points arrive by default.
@@ -126,7 +127,7 @@ def stream_problem(
         If a point is not usable, or a group of the metric has no member among the points looked at.
     """
     resolved = resolve_metric(metric)
-    bounds = checked_kappa(kappa, c1, c2)
+    kappa, _ = resolved_bound(kappa, c1=c1, c2=c2, default="kappa")
     known = None if probabilities is None else slot_probabilities(probabilities, resolved)
     stream = mm.Stream(points, prepare=GroupWeights(resolved, known), engine=engine, dtype=dtype)
     first = checked_points(list(islice(stream.open(), whole("look", look, 1))))
@@ -136,8 +137,8 @@ def stream_problem(
     slots = [mask for pair in pair_masks(label, resolved, group) for mask in pair]
     means = 2.0 * np.stack([features[mask].mean(axis=0) for mask in slots])
     model = mm.Linear(features.shape[1])
-    details = {"metric": resolved, "kappa": kappa, "c1": c1, "c2": c2, "model": model}
-    return assemble(stream, model, means, bounds, c1=c1, c2=c2, radius=radius, name="stream", details=details)
+    details = Details(metric=resolved, model=model, kappa=kappa, c1=float(c1), c2=float(c2))
+    return assemble(stream, details, means, radius=radius, name="stream")
 
 
 def _signs(points: Mapping[str, Any], name: str) -> Any:

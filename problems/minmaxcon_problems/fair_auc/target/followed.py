@@ -21,6 +21,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon.arrays import Array, Constant, namespace, to_numpy
+from minmaxcon.checks import number, whole
 
 from .objectives import GaussNewton
 
@@ -336,12 +337,10 @@ class AUCGapMeasure(mm.TrueMeasure):
         row_weight: Any = None,
         follow_loss: bool = False,
     ) -> None:
-        if not (_is_number(bandwidth) and bandwidth > 0):
-            raise mm.InvalidInput("bandwidth", bandwidth, "must be positive and finite: 0.1 is a tenth of the spread.")
-        if not (_is_number(bins) and int(bins) == bins and bins >= 16):
-            raise mm.InvalidInput("bins", bins, "must be a whole number of at least 16.")
+        remedy = "must be positive and finite: 0.1 is a tenth of the spread."
         self.model, self.data, self.gauss_newton = model, data, curvature
-        self.bandwidth, self.bins, self.row_weight = float(bandwidth), int(bins), row_weight
+        self.bandwidth = number("bandwidth", bandwidth, remedy, above=0.0)
+        self.bins, self.row_weight = whole("bins", bins, 16), row_weight
         self.subsets = _column(data, "subsets")
         self._members = [np.flatnonzero(self.subsets[:, g]) for g in range(4)]
         self._weights = [np.asarray(self.subsets[rows, g], float) for g, rows in enumerate(self._members)]
@@ -407,10 +406,6 @@ class AUCGapMeasure(mm.TrueMeasure):
 
 def _column(data: mm.Source, name: str) -> Any:
     return np.concatenate([np.asarray(to_numpy(batch[name])) for _, batch in data.chunks()])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value))
 
 
 class _Observed(mm.Observation):

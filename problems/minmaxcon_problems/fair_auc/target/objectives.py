@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.checks import positive
 from minmaxcon_problems.fair_auc.surrogate.constraint import AUCConstraint, Layout
 
 __all__ = [
@@ -35,6 +36,10 @@ class ScoreObjective(ABC):
 
     Attributes
     ----------
+    name : str
+        Its name, where it has one.
+    c1, c2 : float
+        Scale and margin of the quadratic loss, where it is one.
     variables : int
         Their number; they follow the parameters in x.
     quadratic : bool
@@ -45,6 +50,9 @@ class ScoreObjective(ABC):
         By how much first-order optimality may still let it fall, relative to one plus its size.
     """
 
+    name: str = ""
+    c1: float = 0.5
+    c2: float = 1.0
     variables: int
     quadratic: bool = False
     followed: bool = False
@@ -72,11 +80,12 @@ class AUCObjective(ScoreObjective):
         Scale and margin.
     """
 
+    name = "quadratic_auc"
     variables = 2
     quadratic = True
 
     def __init__(self, c1: float = 0.5, c2: float = 1.0) -> None:
-        self.c1, self.c2 = c1, c2
+        self.c1, self.c2 = positive("c1", c1), positive("c2", c2)
 
     def constraint(self, model: mm.Model, radius: float, reach: float) -> mm.StochasticMinMaxConstraint:
         """See :meth:`ScoreObjective.constraint`."""
@@ -137,6 +146,7 @@ class LogisticLoss(mm.StochasticMinMaxConstraint):
 class LogisticObjective(ScoreObjective):
     """The logistic loss, with an intercept as variable."""
 
+    name = "logistic"
     variables = 1
 
     def constraint(self, model: mm.Model, radius: float, reach: float) -> mm.StochasticMinMaxConstraint:
@@ -158,12 +168,13 @@ class SmoothedAUC(AUCObjective):
     It starts where the quadratic loss ends: from constant scores there is nothing to follow.
     """
 
+    name = "auc"
     variables = 0
     followed = True
     tolerance = 1e-4  # in the unit of the AUC, of which no data set shows that many digits
 
 
-OBJECTIVES: dict[str, Callable[[], ScoreObjective]] = {
+OBJECTIVES: dict[str, type[ScoreObjective]] = {
     "auc": SmoothedAUC,
     "quadratic_auc": AUCObjective,
     "logistic": LogisticObjective,
@@ -171,8 +182,8 @@ OBJECTIVES: dict[str, Callable[[], ScoreObjective]] = {
 """The objectives by name."""
 
 
-def named_objective(objective: str | ScoreObjective) -> ScoreObjective:
-    """Return the objective of a name, or the one given.
+def named_objective(objective: str | ScoreObjective, c1: float = 0.5, c2: float = 1.0) -> ScoreObjective:
+    """Return the objective of a name, with scale and margin of its quadratic loss, or the one given.
 
     Raises
     ------
@@ -183,7 +194,8 @@ def named_objective(objective: str | ScoreObjective) -> ScoreObjective:
         return objective
     if objective not in OBJECTIVES:
         raise mm.UnknownName("objective", str(objective), OBJECTIVES)
-    return OBJECTIVES[objective]()
+    kind = OBJECTIVES[objective]
+    return kind(c1, c2) if issubclass(kind, AUCObjective) else kind()
 
 
 _ROWS = 2000
@@ -192,8 +204,8 @@ _ROWS = 2000
 _RIDGE_LINEAR, _RIDGE_NETWORK = 1e-8, 30.0
 """Added to the diagonal, relative to its mean: for directions that no sample moves in, and for a network far more.
 
-A network's undamped step meets a target on a small group by the cheapest change of parameters, which is to learn its
-few rows by heart; damping makes steps more like those along gradients, whose effect carries over to other rows.
+A network's undamped step meets a target on a small group by the cheapest change of parameters, which overfits its
+few rows; damping makes steps more like those along gradients, whose effect carries over to other rows.
 """
 
 _UNSEEN = 10.0

@@ -1,52 +1,135 @@
-"""Problems whose bound is a target in the metric's own unit, the true AUC gap at most ``max_gap``, and their starts."""
+"""Targets in the metric's own unit, the true AUC gap at most ``max_gap``, and the problems that they make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 import minmaxcon as mm
 from minmaxcon import checks
 from minmaxcon.arrays import namespace
+from minmaxcon_problems.fair_auc.bounds import Details, checked_gap
+from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 
 from .followed import AUCGapMeasure
-from .objectives import GaussNewton, ScoreObjective, named_objective
+from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, named_objective
 
-__all__ = [
-    "NO_TARGET",
-    "build_target_problem",
-    "checked_gap",
-    "checked_masks",
-    "checked_start",
-    "observed",
-    "signed_bounds",
-]
+__all__ = ["NO_TARGET", "Target", "build_target_problem", "checked_masks", "observed", "signed_bounds"]
 
-_BEFORE = "quadratic_auc"
-"""What is minimised before an objective that is followed."""
+NO_TARGET = 1.0
+"""No two AUCs differ by more than this."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Target:
+    r"""A target, and how it is to be met; checked once, here, and passed on as it is.
+
+    Attributes
+    ----------
+    metric : str, four subsets or FairnessMetric
+        The fairness metric.
+    max_gap : float or array_like (R,)
+        Targets, in the unit of the AUC; one for a fit.
+    objective : {"auc", "quadratic_auc", "logistic"} or ScoreObjective
+        What is best subject to the target: the AUC itself, in a smooth form; its quadratic loss; the logistic loss.
+    model : Model, optional
+        The scoring model; linear by default.
+    radius : float
+        Radius of the ball of parameters.
+    bandwidth : float
+        Smoothing of the followed distributions, in standard deviations of the scores.
+    damping : float, optional
+        Of the Gauss-Newton matrix, relative to the mean of its diagonal; by default next to none for a linear model and
+        30 for others. Less is faster, and lets a network overfit the rows of a small group.
+    warmup_steps : int
+        Where an objective is followed, at most so many outer steps on the quadratic loss come first.
+    seed : int
+        Seed of a network's starting parameters and of all draws.
+    method : {"following", "bounds"}
+        How a fit meets the target: surrogates that follow the true AUC; or one bound for each side of the quadratic
+        surrogate, many pairs of bounds in one solve (linear models, not the logistic loss).
+    demand : {"value", "upper"}
+        What must meet it on held-out data: the gap itself, or the upper end of its 95% interval.
+    iterations : int, optional
+        Largest number of outer steps of a fit, 200 by default; the method "bounds" has none.
+    time_limit : float, optional
+        Seconds that a fit may take.
+
+    Raises
+    ------
+    InvalidInput, UnknownName
+        Whatever cannot be used, named with the remedy.
+    """
+
+    metric: FairnessMetric | Any
+    max_gap: Any
+    objective: ScoreObjective | Any = "auc"
+    model: mm.Model | None = None
+    radius: float = 10.0
+    bandwidth: float = 0.1
+    damping: float | None = None
+    warmup_steps: int = 60
+    seed: int = 0
+    method: Literal["following", "bounds"] = "following"
+    demand: Literal["value", "upper"] = "value"
+    iterations: int | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        limit, damping = self.time_limit, self.damping
+        for name, checked in {
+            "metric": resolve_metric(self.metric),
+            "max_gap": checked_gap(self.max_gap),
+            "objective": named_objective(self.objective),
+            "radius": checks.positive("radius", self.radius),
+            "bandwidth": checks.number(
+                "bandwidth", self.bandwidth, "must be positive and finite: 0.1 is a tenth of the spread.", above=0.0
+            ),
+            "damping": None if damping is None else checks.number("damping", damping, "at least 0 or None.", least=0.0),
+            "warmup_steps": checks.whole("warmup_steps", self.warmup_steps),
+            "seed": checks.seed_number("seed", self.seed),
+            "iterations": None if self.iterations is None else checks.whole("iterations", self.iterations),
+            "time_limit": None
+            if limit is None
+            else checks.number("time_limit", limit, "must be a positive number of seconds.", above=0.0),
+        }.items():
+            object.__setattr__(self, name, checked)
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                first, second = choices
+                raise mm.InvalidInput(name, getattr(self, name), f'use "{first}" or "{second}".')
+        if self.method == "bounds":
+            self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        if not (self.model is None or isinstance(self.model, mm.Linear)):
+            raise mm.InvalidInput("method", "bounds", 'needs a linear model; use "following" for networks.')
+        if type(self.objective) not in (AUCObjective, SmoothedAUC):
+            remedy = 'bounds the quadratic AUC loss: use objective "auc", or method "following".'
+            raise mm.InvalidInput("method", "bounds", remedy)
+        if self.iterations is not None:
+            raise mm.InvalidInput("iterations", self.iterations, 'method "bounds" has no outer steps; leave it out.')
+
+    def model_for(self, rows: LabelledData) -> mm.Model:
+        """Return the scoring model of some rows."""
+        return mm.Linear(rows.features.shape[1]) if self.model is None else self.model
+
+
+_CHOICES = {"method": ("following", "bounds"), "demand": ("value", "upper")}
 
 
 def build_target_problem(
     rows: LabelledData,
-    metric: FairnessMetric,
-    max_gap: Any,
+    target: Target,
     *,
-    objective: str | ScoreObjective = "auc",
-    model: mm.Model | None = None,
-    radius: float = 10.0,
     row_weight: Any = None,
-    bandwidth: float = 0.1,
-    seed: int = 0,
+    dataset: Dataset | None = None,
     engine: str | None = None,
     dtype: str | None = None,
-    damping: float | None = None,
-    warmup_steps: int = 60,
-    time_limit: float | None = None,
-    details: Mapping[str, Any] | None = None,
 ) -> mm.RefreshedProblem:
     r"""Build the problem: the best objective subject to :math:`|AUC(G_1,G_1') - AUC(G_2,G_2')| \le` ``max_gap``.
 
@@ -54,115 +137,71 @@ def build_target_problem(
     ----------
     rows : LabelledData
         The data that the target is about.
-    metric : FairnessMetric
-        The four subsets.
-    max_gap : float or array_like (R,)
-        Targets, in the unit of the AUC.
-    objective : {"auc", "quadratic_auc", "logistic"} or ScoreObjective
-        What is minimised: one minus the AUC itself, in a smooth form; its quadratic loss; or the logistic loss.
-    model : Model, optional
-        Linear by default.
-    radius : float
-        Radius of the ball of parameters.
+    target : Target
+        What is asked.
     row_weight : array_like (n,), optional
         Positive weights, for rows that stand for several.
-    bandwidth : float
-        Smoothing of the followed distributions, in standard deviations of the scores.
-    seed : int
-        Seed of a network's starting parameters.
+    dataset : Dataset, optional
+        The data set whose training part the rows are; kept with the problem, for its evaluation.
     engine, dtype : str, optional
         By default NumPy in float64 for a linear model, and torch in float32 for others.
-    damping : float, optional
-        Of the Gauss-Newton matrix, relative to the mean of its diagonal; by default next to none for a linear model and
-        30 for others. Less is faster, and lets a network learn the rows of a small group by heart.
-    warmup_steps : int
-        The start of an objective that is followed is found by at most so many outer steps on the quadratic loss.
-    time_limit : float, optional
-        Seconds that these steps may take.
-    details : mapping, optional
-        Kept with the problem, beside ``warmup``, the status of these steps (None where there are none).
 
     Returns
     -------
     RefreshedProblem
-        With x = (w, the objective's own variables).
+        With x = (w, the objective's own variables). It starts at a model that meets every target; where the objective
+        is followed, the problem of the quadratic loss without a target is its ``first``.
 
     Raises
     ------
     InvalidInput
-        If a number is out of range, or weights are not positive.
+        If weights are not positive.
     DataError
         If one of the metric's subsets, or of the classes, is empty.
     """
-    gaps = checked_gap(max_gap)
-    radius = checks.positive("radius", radius)
-    warmup = mm.SuccessiveApproximation(iterations=checks.whole("warmup_steps", warmup_steps))
-    loss = named_objective(objective)
-    masks = checked_masks(rows, metric)
-    positive = rows.label > 0
-    weight = _checked_weight(row_weight, len(rows))
-    model = mm.Linear(rows.features.shape[1]) if model is None else model
+    loss, model, masks = target.objective, target.model_for(rows), checked_masks(rows, target.metric)
+    positive, weight = rows.label > 0, _checked_weight(row_weight, len(rows))
     linear = isinstance(model, mm.Linear)
     subsets = masks * weight[:, None]
     features = rows.features if linear or not hasattr(rows.features, "tocsr") else rows.features.toarray()
-    data = mm.Finite(
-        {"features": features, "subsets": subsets / subsets.mean(axis=0), **loss.arrays(positive, weight)},
-        engine=engine or ("numpy" if linear else "torch"),
-        dtype=dtype or ("float64" if linear else "float32"),
-    )
+    engine, dtype = engine or ("numpy" if linear else "torch"), dtype or ("float64" if linear else "float32")
+    arrays = {"features": features, "subsets": subsets / subsets.mean(axis=0), **loss.arrays(positive, weight)}
+    data = mm.Finite(arrays, engine=engine, dtype=dtype)
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
-    curvature = GaussNewton(model, features, parts, weight, loss.curvature(), constant=loss.quadratic, ridge=damping)
+    curvature = GaussNewton(model, features, parts, weight, loss.curvature(), loss.quadratic, target.damping)
     kept = None if row_weight is None else weight
-    measure = AUCGapMeasure(model, data, curvature, bandwidth=bandwidth, row_weight=kept, follow_loss=loss.followed)
+    measure = AUCGapMeasure(
+        model, data, curvature, bandwidth=target.bandwidth, row_weight=kept, follow_loss=loss.followed
+    )
     means = np.stack([np.asarray(features[part].mean(axis=0)).ravel() for part in parts])
-    reach = max(float(np.max(model.score_bound(radius, means))), 1e-6)
-    start = np.concatenate([model.start(seed), np.zeros(loss.variables)])
-    begun: mm.Status | None = None
+    reach = max(float(np.max(model.score_bound(target.radius, means))), 1e-6)
+    first: mm.RefreshedProblem | None = None
     if loss.followed:
-        first = build_target_problem(
-            rows,
-            metric,
-            1.0,
-            objective=_BEFORE,
-            model=model,
-            radius=radius,
-            row_weight=row_weight,
-            seed=seed,
-            engine=engine,
-            dtype=dtype,
-            damping=damping,
-        )
-        solution = mm.solve(first, warmup, seed=seed, time_limit=time_limit)
-        start, begun = np.asarray(solution.x)[: start.size], solution.status
-    observed = measure.observe(namespace(data.like).asarray(start[None], data.like))
-    ball, offsets = mm.Ball(model.dimension, radius), [reach] * loss.variables
+        free = replace(target, objective=AUCObjective(loss.c1, loss.c2), max_gap=NO_TARGET)
+        first = build_target_problem(rows, free, row_weight=row_weight, engine=engine, dtype=dtype)
+    start = np.concatenate([model.start(target.seed), np.zeros(loss.variables)])
+    seen = measure.observe(namespace(data.like).asarray(start[None], data.like))
+    ball, offsets = mm.Ball(model.dimension, target.radius), [reach] * loss.variables
     return mm.RefreshedProblem(
-        objective=observed.objective_surrogate() or loss.constraint(model, radius, reach),
-        constraints=[side.with_bound(gaps) for side in observed.surrogates()],
+        objective=seen.objective_surrogate() or loss.constraint(model, target.radius, reach),
+        constraints=[side.with_bound(target.max_gap) for side in seen.surrogates()],
         primal=mm.product([ball, mm.Box([-bound for bound in offsets], offsets)]) if offsets else ball,
         data=data,
         start=start,
-        name=f"fair_auc: {rows.name}, {metric.name}, target gap",
-        details={"metric": metric, "model": model, "max_gap": max_gap, "warmup": begun, **(details or {})},
+        name=f"fair_auc: {rows.name}, {target.metric.name}, target gap",
+        details=Details(
+            metric=target.metric,
+            model=model,
+            dataset=dataset,
+            max_gap=target.max_gap,
+            c1=loss.c1,
+            c2=loss.c2,
+            objective=loss.name,
+        ),
         measure=measure,
+        first=first,
+        first_steps=target.warmup_steps,
     )
-
-
-def checked_gap(max_gap: Any) -> Any:
-    """Return targets as a float or an ndarray (R,).
-
-    Raises
-    ------
-    InvalidInput
-        If one is negative or not a finite number.
-    """
-    try:
-        numbers = np.asarray(max_gap, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.asarray(np.nan)
-    if numbers.ndim > 1 or numbers.size == 0 or not (np.isfinite(numbers).all() and (numbers >= 0).all()):
-        raise mm.InvalidInput("max_gap", max_gap, "must be a number of at least 0, such as 0.02, or a list of them.")
-    return float(numbers) if numbers.ndim == 0 else numbers
 
 
 def checked_masks(rows: LabelledData, metric: FairnessMetric) -> Any:
@@ -185,17 +224,10 @@ def _checked_weight(row_weight: Any, count: int) -> Any:
     if row_weight is None:
         return np.ones(count)
     remedy = f"must be positive and finite, one for each of {count} rows."
-    try:
-        weight = np.asarray(row_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise mm.InvalidInput("row_weight", row_weight, remedy) from None
-    if weight.shape != (count,) or not (np.isfinite(weight).all() and (weight > 0).all()):
+    weight = checks.finite_array("row_weight", row_weight, remedy)
+    if weight.shape != (count,) or not (weight > 0).all():
         raise mm.InvalidInput("row_weight", row_weight, remedy)
     return weight
-
-
-NO_TARGET = 1.0
-"""No two AUCs differ by more than this."""
 
 
 def observed(problem: mm.RefreshedProblem, x: Any) -> mm.Observation:
@@ -224,36 +256,3 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
     positive = bool(observed(problem, free).values[0, 0] >= 0)
     other = np.where(goal >= 0, goal, NO_TARGET)
     return problem.with_bounds(goal, other) if positive else problem.with_bounds(other, goal)
-
-
-def checked_start(start: Any, model: mm.Model, train: LabelledData, loss: ScoreObjective | None) -> Any:
-    """Return a start with zeros for the objective's own variables.
-
-    Parameters
-    ----------
-    start : array_like
-        The model's parameters, or all variables.
-    model : Model
-        The scoring model.
-    train : LabelledData
-        The training rows.
-    loss : ScoreObjective or None
-        The objective; None where the start is of the parameters alone.
-
-    Raises
-    ------
-    InvalidInput
-        If it is of another size or not finite, or gives all rows one score where the objective follows the AUC.
-    """
-    dimension = model.dimension + (0 if loss is None else loss.variables)
-    remedy = f"must hold at most {dimension} finite numbers, the parameters first."
-    try:
-        given = np.asarray(start, dtype=np.float64).ravel()
-    except (TypeError, ValueError):
-        raise mm.InvalidInput("start", start, remedy) from None
-    if given.size > dimension or not np.isfinite(given).all():
-        raise mm.InvalidInput("start", start, remedy)
-    padded = np.concatenate([given, np.zeros(dimension - given.size)])
-    if loss is not None and loss.followed and np.ptp(model.predict(padded[: model.dimension], train.features)) == 0:
-        raise mm.InvalidInput("start", start, "gives all rows one score, where an AUC has no slope; leave it out.")
-    return padded

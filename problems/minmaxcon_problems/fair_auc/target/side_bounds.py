@@ -22,80 +22,50 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
-from .problem import checked_masks
+from .problem import NO_TARGET, Target, checked_masks
 
 __all__ = ["solve_side_bounds"]
 
 _KAPPAS = (0.03, 0.08, 0.2, 0.4, 0.8)
 _SHIFTS = (-0.95, -0.6, -0.3, 0.0, 0.3, 0.6, 0.95)
 _INACTIVE = 20.0
+_STEPS = 2000
 
 
 def solve_side_bounds(
-    rows: LabelledData,
-    metric: FairnessMetric,
-    targets: Any,
-    *,
-    model: mm.Model,
-    objective: Any = "auc",
-    radius: float = 10.0,
-    row_weight: Any = None,
-    start: Any = None,
-    seed: int = 0,
-    time_limit: float | None = None,
-    callbacks: Sequence[Any] = (),
+    rows: LabelledData, target: Target, goals: Any, *, start: Any = None, callbacks: Sequence[Any] = ()
 ) -> mm.Solution:
-    r"""Return one run for each target: the pair of bounds of best AUC whose true gap on ``rows`` meets it.
+    r"""Return one run for each goal: the pair of bounds of best AUC whose true gap on ``rows`` meets it.
 
     Parameters
     ----------
     rows : LabelledData
         The data.
-    metric : FairnessMetric
-        The fairness metric.
-    targets : ndarray (T,)
-        Largest true gaps; 1 and more stand for none.
-    model : Linear
-        The scoring model.
-    objective : str
-        ``"auc"`` or ``"quadratic_auc"``, which mean the same here.
-    radius : float
-        Radius of the ball of parameters.
-    row_weight : None
-        Weights are not supported here.
+    target : Target
+        Of the method "bounds"; its time limit is for both solves together.
+    goals : ndarray (T,)
+        Largest true gaps, in the place of the target's own; 1 and more stand for none.
     start : array_like (d,), optional
         Parameters to start both solves from.
-    seed : int
-        Seed of the solves.
-    time_limit : float, optional
-        Seconds for both solves together.
     callbacks : sequence of callable
         As for :func:`minmaxcon.solve`; both solves call them.
 
     Returns
     -------
     Solution
-        Of T runs; where no pair meets a target, the run of the least gap, with status ``OUT_OF_REACH``.
+        Of T runs; where no pair meets a goal, the run of the least gap, with status ``OUT_OF_REACH``.
 
     Raises
     ------
-    InvalidInput
-        If the model is not linear, the objective is another one, or weights are given.
     DataError
         If one of the metric's subsets, or of the classes, is empty.
     """
-    if not isinstance(model, mm.Linear):
-        raise mm.InvalidInput("method", "bounds", 'needs a linear model; use "following" for networks.')
-    if objective not in ("auc", "quadratic_auc"):
-        remedy = 'bounds the quadratic AUC loss: use objective "auc", or method "following".'
-        raise mm.InvalidInput("method", "bounds", remedy)
-    if row_weight is not None:
-        raise mm.InvalidInput("row_weight", row_weight, 'method "bounds" takes no weights; use method "following".')
+    metric, model, time_limit = target.metric, target.model_for(rows), target.time_limit
     checked_masks(rows, metric)
-    problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=radius, model=model)
+    problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=target.radius, model=model)
     rest = problem.primal.dimension - model.dimension
     x0 = None if start is None else np.concatenate([np.asarray(start, dtype=np.float64), np.zeros(rest)])
-    solver = mm.SFLS(oracle=mm.SMD(steps=2000), levels=12)
+    solver = mm.SFLS(oracle=mm.SMD(steps=_STEPS), levels=12)
     began = time.perf_counter()
     kappa, shift = (grid.ravel() for grid in np.meshgrid(_KAPPAS, _SHIFTS, indexing="ij"))
     kappa, shift = np.append(kappa, _INACTIVE), np.append(shift, 0.0)
@@ -103,7 +73,7 @@ def solve_side_bounds(
     def solved(kappas: Any, shifts: Any, until: float | None, told: Sequence[Any]) -> tuple[mm.Solution, Any, Any]:
         sides = problem.with_bounds(1.0 + kappas * (1.0 + shifts), 1.0 + kappas * (1.0 - shifts))
         left = None if until is None else max(until - (time.perf_counter() - began), 1e-3)
-        found = mm.solve(sides, solver, seed=seed, x0=x0, time_limit=left, callbacks=told)
+        found = mm.solve(sides, solver, seed=target.seed, x0=x0, time_limit=left, callbacks=told)
         scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
         return (
             found,
@@ -112,14 +82,14 @@ def solve_side_bounds(
         )
 
     first, gap, accuracy = solved(kappa, shift, None if time_limit is None else 0.5 * time_limit, callbacks)
-    middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], targets)
+    middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], goals)
     told = [lambda _: True] if mm.Status.INTERRUPTED in first.status else callbacks  # one Ctrl-C ends both
     second, second_gap, second_accuracy = solved(middle_kappa, middle_shift, time_limit, told)
     gap, accuracy = np.abs(np.concatenate([gap, second_gap])), np.concatenate([accuracy, second_accuracy])
     feasible = np.concatenate([first.feasible, second.feasible])
     chosen, reach = [], []
-    for target in targets:
-        meets = np.flatnonzero((gap <= target) & feasible)
+    for goal in goals:
+        meets = np.flatnonzero((gap <= goal) & feasible)
         reach.append(meets.size > 0)
         best = meets[np.argmax(accuracy[meets])] if meets.size else np.argmin(np.where(feasible, gap, np.inf))
         chosen.append(int(best))
@@ -133,7 +103,7 @@ def solve_side_bounds(
         second,
         x=pick("x"),
         objective=pick("objective"),
-        constraints=np.stack([gap[j] - targets[i] for i, j in enumerate(chosen)])[:, None],
+        constraints=np.stack([gap[j] - goals[i] for i, j in enumerate(chosen)])[:, None],
         status=tuple(statuses[j] if reach[i] else mm.Status.OUT_OF_REACH for i, j in enumerate(chosen)),
         certificate=tuple(certificates[j] for j in chosen),
         reason=tuple(reasons[j] if reach[i] else "no pair of bounds meets it." for i, j in enumerate(chosen)),
@@ -162,14 +132,14 @@ def _signed_gap(scores: Any, rows: LabelledData, metric: FairnessMetric) -> Any:
     return first - second
 
 
-def _interpolated(kappa: Any, shift: Any, gap: Any, targets: Any) -> tuple[Any, Any]:
-    """Return pairs where the signed gap, linear in s between neighbours, is just inside each side of each target."""
+def _interpolated(kappa: Any, shift: Any, gap: Any, goals: Any) -> tuple[Any, Any]:
+    """Return pairs where the signed gap, linear in s between neighbours, is just inside each side of each goal."""
     found: set[tuple[float, float]] = set()
     for level in np.unique(kappa):
         mine = np.flatnonzero(kappa == level)
         for left, right in itertools.pairwise(mine):
-            for target in targets[targets < 1.0]:
-                for goal in (0.97 * target, 0.0, -0.97 * target):
+            for limit in goals[goals < NO_TARGET]:
+                for goal in (0.97 * limit, 0.0, -0.97 * limit):
                     low, high = sorted((gap[left], gap[right]))
                     if low <= goal <= high and high > low:
                         part = (goal - gap[left]) / (gap[right] - gap[left])

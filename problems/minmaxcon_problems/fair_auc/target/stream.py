@@ -17,8 +17,9 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import whole
+from minmaxcon_problems.fair_auc.bounds import resolved_bound
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.surrogate.streaming import (
     GroupWeights,
     checked_cells,
@@ -26,8 +27,8 @@ from minmaxcon_problems.fair_auc.surrogate.streaming import (
     slot_probabilities,
 )
 
-from .objectives import ScoreObjective, named_objective
-from .problem import build_target_problem
+from .objectives import ScoreObjective
+from .problem import Target, build_target_problem
 
 __all__ = ["TargetStream", "stream_target_problem"]
 
@@ -214,7 +215,7 @@ def _read(found: mm.Source, position: mm.Position) -> _Kept:
 def stream_target_problem(
     points: Callable[[], Iterator[Mapping[str, Any]]] | Iterable[Mapping[str, Any]],
     metric: Any = "inter_group",
-    max_gap: Any = 0.02,
+    max_gap: Any = None,
     *,
     probabilities: Any = None,
     objective: str | ScoreObjective = "auc",
@@ -238,8 +239,8 @@ def stream_target_problem(
         Groups and labels may come in any order.
     metric : str or four subsets
         The fairness metric.
-    max_gap : float or array_like (R,)
-        Targets, in the unit of the AUC.
+    max_gap : float or array_like (R,), optional
+        Targets, in the unit of the AUC; 0.02 by default.
     probabilities : mapping of (group, label) to float, optional
         Population probabilities of all four cells, such as ``{(1, 1): .1, (1, -1): .3, ...}``, which sum to 1; counted
         as points arrive by default.
@@ -252,7 +253,7 @@ def stream_target_problem(
     bandwidth : float
         Smoothing of the followed distributions, in standard deviations of the scores.
     first : int
-        Points that are read to size the sets and, where the objective follows the AUC, to find a first model.
+        Points that are read to size the sets and, where the objective follows the AUC, for the model that comes first.
     look : int
         Within how many points every subset of the metric must have a member.
     seed : int
@@ -273,27 +274,26 @@ def stream_target_problem(
     DataError
         If a point is not usable, or a subset of the metric has no member among the first points.
     """
-    resolved, loss = resolve_metric(metric), named_objective(objective)
+    _, gaps = resolved_bound(max_gap=max_gap, default="max_gap")
+    target = Target(
+        metric=metric,
+        max_gap=gaps,
+        objective=objective,
+        model=model,
+        radius=radius,
+        bandwidth=bandwidth,
+        seed=seed,
+    )
     linear = model is None or isinstance(model, mm.Linear)
     engine, dtype = engine or ("numpy" if linear else "torch"), dtype or ("float64" if linear else "float32")
-    stream = TargetStream(points, resolved, loss, probabilities=probabilities, look=look, engine=engine, dtype=dtype)
+    stream = TargetStream(
+        points, target.metric, target.objective, probabilities=probabilities, look=look, engine=engine, dtype=dtype
+    )
     width = checked_points(list(islice(stream.open(), 1)))["features"].shape[1]
     kept, _ = stream.kept(mm.Position.start(np.random.default_rng(seed)), whole("first", first, 1))
     if kept is None:
         raise mm.DataError("stream", "it has no points.")
     names = tuple(f"x{j}" for j in range(width))
     rows = LabelledData(kept.features, kept.label, kept.group, names, name="stream")
-    problem = build_target_problem(
-        rows,
-        resolved,
-        max_gap,
-        objective=loss,
-        model=mm.Linear(width) if model is None else model,
-        radius=radius,
-        row_weight=stream.row_weight(kept),
-        bandwidth=bandwidth,
-        seed=seed,
-        engine=engine,
-        dtype=dtype,
-    )
+    problem = build_target_problem(rows, target, row_weight=stream.row_weight(kept), engine=engine, dtype=dtype)
     return replace(problem, data=stream)

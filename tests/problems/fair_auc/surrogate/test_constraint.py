@@ -22,13 +22,13 @@ WIDE = 50.0  # a kappa that every c1 allows
 
 
 def pairs_of(problem: mm.MinMaxProblem) -> list[tuple[Array, Array]]:
-    rows = problem.details["dataset"].train
-    return pair_masks(rows.label, problem.details["metric"], rows.group)
+    rows = problem.details.dataset.train
+    return pair_masks(rows.label, problem.details.metric, rows.group)
 
 
 def all_pairs(problem: mm.MinMaxProblem, w: Array) -> Array:
     """f_0, f_1, f_2 by the definition: the mean of c1 (h - h' - c2)^2 over all pairs of both subsets."""
-    rows, c1, c2 = problem.details["dataset"].train, problem.details["c1"], problem.details["c2"]
+    rows, c1, c2 = problem.details.dataset.train, problem.details.c1, problem.details.c2
     h = np.asarray(rows.features @ w)
     losses = [c1 * np.mean((h[g][:, None] - h[other][None, :] - c2) ** 2) for g, other in pairs_of(problem)]
     return np.bincount(OWNER, weights=losses)
@@ -87,7 +87,7 @@ def test_subsets_given_by_the_caller() -> None:
     w = np.array([0.4, -0.3, 0.8])
     x = problem.family.refine(np.concatenate([w, np.zeros(10)])[None], problem.data)
     assert problem.at_level(0.0).values(x)[0] == pytest.approx(all_pairs(problem, w), rel=1e-10)
-    rows = problem.details["dataset"].train
+    rows = problem.details.dataset.train
     h = rows.features @ w
     g1, g1_other, g2, g2_other = resolve_metric(subsets).masks(rows.label, rows.group).T
 
@@ -103,7 +103,7 @@ def torch_saddle(problem: mm.MinMaxProblem, x: Array, y: Array, a: Array) -> tup
     """Write <y, F> + <a, G> anew in torch, from the formulas and the masks alone."""
     import torch
 
-    rows, c1, c2 = problem.details["dataset"].train, problem.details["c1"], problem.details["c2"]
+    rows, c1, c2 = problem.details.dataset.train, problem.details.c1, problem.details.c2
     d = rows.features.shape[1]
     point = torch.tensor(x, requires_grad=True)
     h = torch.tensor(rows.features) @ point[:d]
@@ -173,7 +173,7 @@ def test_single_samples_are_unbiased(metric: str) -> None:
 
 def test_batches_without_a_member_of_a_group() -> None:
     problem = fair_auc("inter_group", WIDE)
-    rows = problem.details["dataset"].train
+    rows = problem.details.dataset.train
     x, y, a = draw(problem, 2)
     for label in (-1, 1):
         for group in (-1, 1):

@@ -109,7 +109,7 @@ def test_fewer_samples_than_features() -> None:
 def test_the_sets_hold_every_optimal_variable_and_no_more(metric: str) -> None:
     """For every w of the sphere the best a, b and alpha lie in their sets; the largest of each touches its bound."""
     problem = fair_auc(metric, 0.1, radius=2.0)
-    rows = problem.details["dataset"].train
+    rows = problem.details.dataset.train
     rng = np.random.default_rng(0)
     w = rng.normal(size=(4000, 3))
     w *= 2.0 / np.linalg.norm(w, axis=1, keepdims=True)

@@ -12,9 +12,8 @@ import minmaxcon as mm
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
-from minmaxcon_problems.fair_auc import resolve_metric
 from minmaxcon_problems.fair_auc.target.followed import FollowedLoss, FrozenDistributions
-from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import smooth_auc
 
@@ -74,7 +73,7 @@ def test_one_point_and_a_row_of_points_agree() -> None:
 
 def test_the_objective_of_a_fit_is_one_minus_the_true_auc() -> None:
     rows = labelled(3, n=600)
-    problem = build_target_problem(rows, resolve_metric("group"), 0.05)
+    problem = build_target_problem(rows, Target(metric="group", max_gap=0.05))
     solution = mm.solve(problem, mm.SuccessiveApproximation(tolerance=1e-4, margin=2e-4))
     scores = rows.features @ solution.x
     assert solution.objective == pytest.approx(1.0 - roc_auc_score(rows.label > 0, scores), abs=1e-12)
@@ -82,8 +81,8 @@ def test_the_objective_of_a_fit_is_one_minus_the_true_auc() -> None:
 
 
 def test_a_refreshed_problem_follows_its_objective_too() -> None:
-    problem = build_target_problem(labelled(3, n=200), resolve_metric("group"), 0.05)
-    x = problem.start_point()
+    problem = build_target_problem(labelled(3, n=200), Target(metric="group", max_gap=0.05))
+    x = problem.start_point() + 0.1
     ordinary = problem.refreshed(problem.measure.observe(x))
     assert isinstance(ordinary.objective, FollowedLoss)
     values = exact_values(ordinary.family, x, problem.data)[0]
@@ -93,10 +92,11 @@ def test_a_refreshed_problem_follows_its_objective_too() -> None:
 
 
 def test_warmup_steps_tell_how_far_the_start_has_come() -> None:
-    rows, metric = labelled(3, n=300), resolve_metric("group")
-    starts = [
-        build_target_problem(rows, metric, 0.05, model=mm.MLP(3, 3), warmup_steps=steps).start for steps in (1, 5, 40)
-    ]
+    rows, starts = labelled(3, n=300), []
+    for steps in (1, 5, 40):
+        target = Target(metric="group", max_gap=0.05, model=mm.MLP(3, 3), warmup_steps=steps)
+        states = mm.iterate(build_target_problem(rows, target), mm.SuccessiveApproximation())
+        starts.append(next(np.asarray(to_numpy(state.x))[0] for state in states if state.first is None))
     # The loss that is followed to get there, by all pairs.
     losses = []
     for start in starts:

@@ -35,7 +35,10 @@ def windows(rows: Any, seed: int, count: int, *, ordered: bool) -> Any:
     return read
 
 
-@pytest.mark.parametrize("known, samples", [(True, 60_000), pytest.param(False, 300_000, marks=pytest.mark.rel)])
+@pytest.mark.parametrize(
+    "known, samples",
+    [pytest.param(True, 60_000, marks=pytest.mark.slow), pytest.param(False, 300_000, marks=pytest.mark.rel)],
+)
 def test_sorted_single_points_do_as_well_as_shuffled_batches(known: bool, samples: int) -> None:
     """Within 1% of r_0 - f* after equally many samples."""
     rows = labelled(3, n=400)
@@ -199,7 +202,7 @@ def test_the_look_sizes_the_sets() -> None:
     known = stream_problem([*singles(rows)], look=100, probabilities=cell_shares(rows))
     (batch,) = known.data.draw(mm.Position.start(np.random.default_rng(0)), 1, 400)[0]
     np.testing.assert_allclose(np.sort(batch["features"][:, 0]), np.sort(rows.features[:, 0]))
-    assert stream_problem([*singles(rows)]).details["model"].dimension == 3
+    assert stream_problem([*singles(rows)]).details.model.dimension == 3
 
 
 def with_point(number: int, **changes: Any) -> list[dict[str, Any]]:

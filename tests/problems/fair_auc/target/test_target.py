@@ -11,8 +11,8 @@ import scipy.sparse
 from sklearn.metrics import roc_auc_score
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc import METRICS, load_dataset, resolve_metric
-from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+from minmaxcon_problems.fair_auc import METRICS, load_dataset
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests.problems.fair_auc.by_pairs import DEFINITIONS, masks_of, sklearn_gap
 from tests.problems.fair_auc.fits import check, fit, judged, rows
 
@@ -209,15 +209,18 @@ def test_ctrl_c_before_the_first_step_ends_the_fit_too(monkeypatch: pytest.Monke
     assert found.status is mm.Status.INTERRUPTED
 
 
-def test_the_time_limit_holds_for_the_search_of_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_solves_nothing_and_the_time_limit_holds_for_the_search_of_a_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     steps: list[int] = []
     original = mm.SuccessiveApproximation.step
     monkeypatch.setattr(
         mm.SuccessiveApproximation, "step", lambda self, state: steps.append(0) or original(self, state)
     )
-    short = build_target_problem(rows(), resolve_metric("group"), 0.02, time_limit=1e-9)
-    assert (steps, short.details["warmup"]) == ([], mm.Status.BUDGET)
-    build_target_problem(rows(), resolve_metric("group"), 0.02)
+    problem = build_target_problem(rows(), Target(metric="group", max_gap=0.02))
+    short = mm.solve(problem, mm.SuccessiveApproximation(), time_limit=1e-9)
+    assert (steps, short.status) == ([], mm.Status.BUDGET)
+    mm.solve(problem, mm.SuccessiveApproximation())
     assert len(steps) > 3
 
 
@@ -241,7 +244,9 @@ def test_features_that_tell_nothing_give_a_constant_model(model: Any, objective:
 def test_limits_and_callbacks() -> None:
     seen: list[int] = []
     found = fit(iterations=3, callbacks=[lambda progress: seen.append(progress.outcome.steps)])
-    assert seen == [0, 1, 2, 3] * 2  # the model without a target, then the one with it
+    first = seen.index(0, 1)  # the model without a target, then the one with it
+    assert (seen[:first], seen[first:]) == ([*range(first)], [0, 1, 2, 3])
+    assert 3 < first <= 60 + 4  # the quadratic loss has come first
     assert found.solution.steps == 3
     assert 20.0 <= fit(time_limit=30.0).solution.settings["time_limit"] <= 30.0  # the first solve has a third
     short = fit(time_limit=1e-9)

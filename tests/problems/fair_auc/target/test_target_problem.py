@@ -10,9 +10,9 @@ import scipy.sparse
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
-from minmaxcon_problems.fair_auc import resolve_metric
+from minmaxcon_problems.fair_auc.bounds import checked_gap
 from minmaxcon_problems.fair_auc.target.objectives import AUCObjective, LogisticObjective
-from minmaxcon_problems.fair_auc.target.problem import build_target_problem, checked_gap
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import biased, masks_of, sklearn_gap
 
@@ -22,7 +22,9 @@ ROWS = biased(2, n=400)
 
 
 def build(metric: str = "inter_group", gap: Any = 0.02, **options: Any) -> mm.RefreshedProblem:
-    return build_target_problem(ROWS, resolve_metric(metric), gap, **options)
+    of_rows = {name: options.pop(name) for name in ("rows", "row_weight", "engine", "dtype") if name in options}
+    rows = of_rows.pop("rows", ROWS)
+    return build_target_problem(rows, Target(metric=metric, max_gap=gap, **options), **of_rows)
 
 
 def solved(problem: mm.MinMaxProblem, **options: Any) -> mm.Solution:
@@ -36,7 +38,7 @@ def test_parameters_come_first_and_the_objectives_variables_follow(objective: An
     assert problem.start.tolist() == [0.0] * (6 + variables)
     assert problem.runs == 3
     assert problem.bounds().tolist() == [[0.01, 0.01], [0.02, 0.02], [0.03, 0.03]]
-    assert problem.details["max_gap"] == [0.01, 0.02, 0.03]
+    assert problem.details.max_gap.tolist() == [0.01, 0.02, 0.03]
     assert "biased" in problem.name
     assert "inter_group" in problem.name
 
@@ -51,7 +53,7 @@ def test_the_measure_is_the_true_gap() -> None:
 
 
 def test_every_target_of_one_solve_is_met_as_if_alone() -> None:
-    gaps, masks = [0.0, 0.01, 0.03, 0.06, 1.0], masks_of(ROWS, "inter_group")
+    gaps, masks = [0.0, 0.02, 1.0], masks_of(ROWS, "inter_group")
     many = solved(build(gap=gaps))
     for j, gap in enumerate(gaps):
         alone = solved(build(gap=gap))
@@ -67,7 +69,7 @@ def test_scores_of_another_scale_make_no_difference() -> None:
     """Features in other units and a ball as much larger: the same scores."""
     scaled = ROWS.replace_rows(ROWS.features * 1e-3, ROWS.label, ROWS.group)
     one = solved(build())
-    other = solved(build_target_problem(scaled, resolve_metric("inter_group"), 0.02, radius=1e4))
+    other = solved(build(rows=scaled, radius=1e4))
     assert other.objective == pytest.approx(one.objective, abs=1e-6)
     assert 1e-3 * other.x[:6] == pytest.approx(one.x[:6], abs=1e-5)
 
@@ -87,13 +89,13 @@ def test_defaults_of_models() -> None:
     assert linear.primal.dimension == 6  # the default objective has no variables of its own
     plain = build(model=mm.MLP(6, 3), seed=5, objective="quadratic_auc")
     np.testing.assert_array_equal(plain.start[:-2], mm.MLP(6, 3).start(5))
-    assert isinstance(linear.details["model"], mm.Linear)
+    assert isinstance(linear.details.model, mm.Linear)
 
 
 @pytest.mark.parametrize("model", [mm.Linear(6), mm.MLP(6, 2)], ids=["linear", "network"])
 def test_sparse_rows_are_kept_for_linear_models_only(model: mm.Model) -> None:
     held = ROWS.replace_rows(scipy.sparse.csr_array(ROWS.features), ROWS.label, ROWS.group)
-    problem = build_target_problem(held, resolve_metric("group"), 0.02, model=model)
+    problem = build("group", rows=held, model=model)
     features = problem.data.arrays["features"]
     assert hasattr(features, "tocsr") == isinstance(model, mm.Linear)
     whole = features.toarray() if hasattr(features, "tocsr") else np.asarray(to_numpy(features))
@@ -103,8 +105,30 @@ def test_sparse_rows_are_kept_for_linear_models_only(model: mm.Model) -> None:
 def test_a_followed_objective_starts_where_the_quadratic_loss_ends() -> None:
     """From constant scores there is nothing to follow."""
     before = solved(build(gap=1.0, objective="quadratic_auc"))
-    np.testing.assert_allclose(build().start, before.x[:6], atol=1e-6)
-    assert build().start @ ROWS.features.T @ ROWS.label > 0
+    problem, points = build(), []
+    mm.solve(problem, mm.SuccessiveApproximation(), callbacks=[lambda at: points.append((at.outcome, at.state.first))])
+    assert not problem.start.any()  # loading solves nothing
+    (begun, _), *_ = [(outcome.x[0], first) for outcome, first in points if first is None]
+    np.testing.assert_allclose(begun, before.x[:6], atol=1e-6)
+    assert [outcome.x.shape for outcome, _ in points] == [(1, 6)] * len(points)
+
+
+def test_what_is_solved_first_is_within_the_clock_and_the_budget() -> None:
+    """A time limit, a callback or a budget that ends it leaves a point of the problem itself."""
+    problem = build(gap=[0.02, 0.05])
+    stopped = mm.solve(problem, mm.SuccessiveApproximation(), callbacks=[lambda _: True])
+    assert stopped.x.shape == (2, 6)
+    assert stopped.steps == 0
+    few = mm.solve(problem, mm.SuccessiveApproximation(), budget=2)
+    assert few.steps == 2
+    assert few.x[0].any()
+    assert problem.first.details.objective == "quadratic_auc"
+
+
+def test_a_start_of_the_callers_own_is_where_a_solve_begins() -> None:
+    w = np.linspace(-0.1, 0.1, 6)
+    states = mm.iterate(build(), mm.SuccessiveApproximation(), x0=w)
+    assert next(states).first is None
 
 
 def test_the_starting_point_meets_every_target() -> None:
@@ -122,7 +146,7 @@ def test_any_network() -> None:
     problem = build(model=mm.TorchModule(module, bound=50.0), gap=0.05)
     solution = mm.solve(problem, mm.SuccessiveApproximation(iterations=30))
     assert solution.feasible
-    scores = problem.details["model"].predict(solution.x[: problem.details["model"].dimension], ROWS.features)
+    scores = problem.details.model.predict(solution.x[: problem.details.model.dimension], ROWS.features)
     assert abs(sklearn_gap(scores, masks_of(ROWS, "inter_group"))) <= 0.05 + 1e-3  # float32 against float64
     assert solution.objective < 0.4
 
@@ -169,10 +193,10 @@ def test_empty_subsets_and_classes() -> None:
     rows = labelled(0)
     lacking = rows.select(np.flatnonzero((rows.label > 0) | (rows.group < 0)))
     with pytest.raises(mm.DataError, match=r"negative & protected.*: 0"):
-        build_target_problem(lacking, resolve_metric("intra_group"), 0.1)
+        build("intra_group", rows=lacking)
     one = rows.replace_rows(rows.features, -np.ones(len(rows), int), rows.group)
     with pytest.raises(mm.DataError, match="one class only"):
-        build_target_problem(one, resolve_metric("group"), 0.1)
+        build("group", rows=one)
 
 
 def test_the_logistic_objective_may_be_given_as_an_object() -> None:

@@ -13,11 +13,11 @@ import pytest
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import load_dataset, resolve_metric, stream_target_problem
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.target.fit import fit_target
 from minmaxcon_problems.fair_auc.target.objectives import named_objective
-from minmaxcon_problems.fair_auc.target.problem import build_target_problem
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from minmaxcon_problems.fair_auc.target.stream import TargetStream
 from tests.problems.fair_auc.by_pairs import biased, masks_of, sklearn_auc, sklearn_gap
+from tests.problems.fair_auc.fits import fit
 
 Array = Any
 
@@ -67,7 +67,7 @@ def _dense(rows: LabelledData) -> Array:
 @cache
 def whole(metric: str, objective: str = "auc") -> float:
     """AUC of the fit to the whole population."""
-    return fit_target(population(), resolve_metric(metric), GAP, objective=objective).train_auc.value
+    return fit(metric, GAP, population(), objective=objective).train_auc.value
 
 
 def solved(problem: mm.MinMaxProblem, sample: int = 6000, iterations: int = 12, **options: Any) -> mm.Solution:
@@ -144,7 +144,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
 def test_another_method_inside() -> None:
     """On finite data the level-set method reaches what linearised steps reach, within a hundredth of the AUC."""
     rows = biased(0, n=600)
-    problem = build_target_problem(rows, resolve_metric("inter_group"), GAP, objective="quadratic_auc")
+    problem = build_target_problem(rows, Target(metric="inter_group", max_gap=GAP, objective="quadratic_auc"))
     inner = mm.SFLS(oracle=mm.SMD(steps=60, batch_size=50), levels=2)
     found = mm.solve(problem, mm.SuccessiveApproximation(iterations=12, margin=2e-4, weight=0.1, inner=inner), seed=0)
     linearised = mm.solve(problem, mm.SuccessiveApproximation(margin=2e-4), seed=0)
@@ -207,9 +207,9 @@ def test_single_samples_are_unbiased() -> None:
     """The mean over one pass of draws of one point equals the full data's, for the gap and for the loss."""
     rows = biased(2, n=300)
     share = {(g, y): float(np.mean((rows.group == g) & (rows.label == y))) for g, y in CELLS}
-    full = build_target_problem(rows, resolve_metric("inter_group"), GAP)
+    full = build_target_problem(rows, Target(metric="inter_group", max_gap=GAP))
     source = stream(arriving(rows, passes=1), probabilities=share)
-    x = full.start_point(1)
+    x = full.start_point(1) + np.linspace(0.1, 0.3, 6)
     problem = full.refreshed(full.measure.observe(x))
     other = x + 0.1
     ((_, whole_batch),) = full.data.chunks()
@@ -296,4 +296,4 @@ def test_a9a(metric: str, order: str, sample: int) -> None:
     solution = solved(problem, sample, 60)
     gap, area = judged(solution.x, rows, metric, mm.Linear(rows.features.shape[1]))
     assert abs(gap - GAP) <= 0.01
-    assert area == pytest.approx(fit_target(rows, resolve_metric(metric), GAP).train_auc.value, abs=0.01)
+    assert area == pytest.approx(fit(metric, GAP, rows).train_auc.value, abs=0.01)

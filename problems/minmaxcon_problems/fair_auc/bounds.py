@@ -1,0 +1,142 @@
+r"""The bounds of fair AUC problems, :math:`1 + \kappa` or ``max_gap`` on the true gap, and the details they keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import minmaxcon as mm
+from minmaxcon.checks import finite_array, positive
+
+from .datasets import Dataset
+from .metrics import FairnessMetric
+
+__all__ = ["KAPPA", "MAX_GAP", "Details", "checked_gap", "checked_kappa", "least_kappa", "resolved_bound"]
+
+KAPPA, MAX_GAP = 0.1, 0.02
+"""What is taken where neither is given: the one for problems, the other for targets and the estimator."""
+
+_LARGEST_KAPPA = 1e6
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Details:
+    """The details that a fair AUC problem keeps: all that its evaluation needs besides the solution.
+
+    Attributes
+    ----------
+    metric : FairnessMetric
+        The four subsets.
+    model : Model
+        The scoring model, whose parameters come first in x.
+    dataset : Dataset or None
+        The data; None on a stream, and for rows that have no test part.
+    kappa, max_gap : float, ndarray (R,) or None
+        The bound; one of them is None.
+    c1, c2 : float
+        Scale and margin of the quadratic loss.
+    objective : str
+        Name of what is minimised.
+    """
+
+    metric: FairnessMetric
+    model: mm.Model
+    dataset: Dataset | None = None
+    kappa: Any = None
+    max_gap: Any = None
+    c1: float = 0.5
+    c2: float = 1.0
+    objective: str = "quadratic_auc"
+
+
+def resolved_bound(
+    kappa: Any = None,
+    max_gap: Any = None,
+    *,
+    c1: float = 0.5,
+    c2: float = 1.0,
+    default: Literal["kappa", "max_gap"],
+    single: bool = False,
+) -> tuple[Any, Any]:
+    r"""Return kappa and max_gap, checked, one of them None.
+
+    Parameters
+    ----------
+    kappa, max_gap : float, array_like (R,) or None
+        At most one of them.
+    c1, c2 : float
+        Scale and margin of the quadratic loss.
+    default : {"kappa", "max_gap"}
+        Which one takes its default, 0.1 or 0.02, where neither is given.
+    single : bool
+        Whether it must be one number, a gap of at most 1.
+
+    Raises
+    ------
+    InvalidInput
+        Both are given, or one is out of range.
+    """
+    if kappa is not None and max_gap is not None:
+        raise mm.InvalidInput("max_gap", max_gap, "is another way to bound unfairness than kappa: give one.")
+    if kappa is None and max_gap is None:
+        kappa, max_gap = (KAPPA, None) if default == "kappa" else (None, MAX_GAP)
+    return (checked_kappa(kappa, c1, c2, single), None) if max_gap is None else (None, checked_gap(max_gap, single))
+
+
+def least_kappa(c1: float, c2: float) -> float:
+    r"""Return :math:`2c_1c_2^2 - 1`, below which no model satisfies both constraints.
+
+    Their maximum is at least :math:`2c_1c_2^2` whatever the scores.
+    """
+    return 2.0 * c1 * c2**2 - 1.0
+
+
+def checked_kappa(kappa: Any, c1: float, c2: float, single: bool = False) -> Any:
+    r"""Return kappa as a float or ndarray (R,), or refuse one that no model can meet.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is not finite, or a kappa is below the least feasible one, which the message names.
+    """
+    c1, c2 = positive("c1", c1), positive("c2", c2)
+    numbers = _numbers(
+        "kappa",
+        kappa,
+        "must be a number of at least -1." if single else "must be a finite number or a list of them.",
+        single,
+    )
+    if (numbers > _LARGEST_KAPPA).any():
+        raise mm.InvalidInput("kappa", kappa, f"at most {_LARGEST_KAPPA:g}; a bound so loose leaves out nothing.")
+    least = least_kappa(c1, c2)
+    if (numbers < least - 1e-12).any():
+        raise mm.InvalidInput(
+            "kappa",
+            float(numbers.min()),
+            f"infeasible: with c1={c1:g} and c2={c2:g} no model has a kappa below {least:g} (the constant model has "
+            f"exactly that), and solvers need one above it; use kappa > {least:g} or a smaller c1*c2^2.",
+        )
+    return numbers if numbers.ndim else float(numbers)
+
+
+def checked_gap(max_gap: Any, single: bool = False) -> Any:
+    """Return targets as a float or ndarray (R,).
+
+    Raises
+    ------
+    InvalidInput
+        If one is negative or not a finite number.
+    """
+    remedy = "must be a number of at least 0, such as 0.02, or a list of them."
+    remedy = "must be a number between 0 and 1." if single else remedy
+    numbers = _numbers("max_gap", max_gap, remedy, single)
+    if (numbers < 0).any() or (single and numbers > 1):
+        raise mm.InvalidInput("max_gap", max_gap, remedy)
+    return numbers if numbers.ndim else float(numbers)
+
+
+def _numbers(name: str, value: Any, remedy: str, single: bool) -> Any:
+    numbers = finite_array(name, value, remedy)
+    if numbers.ndim > (0 if single else 1) or numbers.size == 0:
+        raise mm.InvalidInput(name, value, remedy)
+    return numbers
