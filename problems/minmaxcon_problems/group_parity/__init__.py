@@ -10,6 +10,7 @@ of :math:`G_g = h_w\,(1_g/p_g - 1)`, linear in w: a convex constraint from singl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,27 @@ class MeanDifferences(mm.StochasticMinMaxConstraint):
         """Return the norm of the exact mean of G."""
         ((_, rows),) = data.chunks(data.size)
         return cp.norm((np.asarray(rows["contrast"]).T @ np.asarray(rows["features"]) / data.size) @ x, 2)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Features (n, d), of which the last is 1, labels (n,), 1 or -1, and members (n, groups)."""
+
+    features: Any
+    target: Any
+    member: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Details:
+    """Rows to learn from and rows to test on."""
+
+    train: Rows
+    test: Rows
+
+    def items(self) -> tuple[tuple[str, Rows], ...]:
+        """Return both parts with their names."""
+        return ("train", self.train), ("test", self.test)
 
 
 class GroupParity(mm.ProblemPlugin):
@@ -115,16 +137,16 @@ class GroupParity(mm.ProblemPlugin):
             mm.Finite({**arrays, "contrast": contrast}, engine=engine, dtype=dtype),
             start=np.zeros(features.shape[1]),
             name="group parity",
-            details={name: (features[p], target[p], member[p]) for name, p in (("train", train), ("test", test))},
+            details=Details(*(Rows(features[p], target[p], member[p]) for p in (train, test))),
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: means group by group, and the AUC, on both parts."""
         measured = {}
-        for name in ("train", "test"):
-            features, target, member = problem.details[name]
-            score = features @ np.asarray(x, dtype=np.float64)
-            means = [float(score[inside].mean() - score.mean()) for inside in member.T]
+        details: Details = problem.details
+        for name, rows in details.items():
+            score, target = rows.features @ np.asarray(x, dtype=np.float64), rows.target
+            means = [float(score[inside].mean() - score.mean()) for inside in rows.member.T]
             measured[name] = {
                 "rows": len(score),
                 "loss": float(np.logaddexp(0.0, -target * score).mean()),

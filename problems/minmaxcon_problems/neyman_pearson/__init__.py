@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,27 @@ class _ClassLosses(mm.ConstraintFamily):
         return mm.Evaluation(value @ weights, x[..., :0], pullback)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Features (n, p), of which the last is 1, and membership (n, classes)."""
+
+    features: Any
+    membership: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Details:
+    """Rows to learn from and rows to test on, and the settings that evaluation needs."""
+
+    train: Rows
+    test: Rows
+    target_class: int
+
+    def items(self) -> tuple[tuple[str, Rows], ...]:
+        """Return both parts with their names."""
+        return ("train", self.train), ("test", self.test)
+
+
 class NeymanPearson(mm.ProblemPlugin):
     r"""Minimise the loss of one class subject to bounds on the losses of the others.
 
@@ -128,17 +150,18 @@ class NeymanPearson(mm.ProblemPlugin):
         """
         positive("bound", bound, several=True)
         train, test = _parts(data, seed_number("seed", seed))
-        count, width = train["membership"].shape[1], train["features"].shape[1]
+        count, width = train.membership.shape[1], train.features.shape[1]
         if target_class not in range(count):
             raise mm.InvalidInput("target_class", target_class, f"must be one of the classes 0 to {count - 1}.")
+        arrays = {"features": train.features, "membership": train.membership}
         others = [k for k in range(count) if k != target_class]
         return mm.MinMaxProblem(
             ClassLoss(target_class, count),
             [ClassLoss(k, count, bound) for k in others],
             mm.product([mm.Ball(width, radius)] * count),
-            mm.Finite({**train, "class_weights": population_weights(train["membership"])}, engine=engine, dtype=dtype),
+            mm.Finite({**arrays, "class_weights": population_weights(train.membership)}, engine=engine, dtype=dtype),
             name=self.name,
-            details={"train": train, "test": test, "target_class": target_class},
+            details=Details(train, test, target_class),
         )
 
     def choices(self) -> Mapping[str, Mapping[str, str]]:
@@ -150,14 +173,15 @@ class NeymanPearson(mm.ProblemPlugin):
 
         ``error`` of all rows and ``error_0`` ... of each class: the shares for which another class scores as high.
         """
-        weights = np.asarray(x, dtype=np.float64).reshape(problem.details["train"]["membership"].shape[1], -1)
-        losses = _losses(problem.details["train"], weights)
-        objective = losses.pop(problem.details["target_class"])
-        parts = {part: _errors(problem.details[part], weights) for part in ("train", "test")}
+        details: Details = problem.details
+        weights = np.asarray(x, dtype=np.float64).reshape(details.train.membership.shape[1], -1)
+        losses = _losses(details.train, weights)
+        objective = losses.pop(details.target_class)
+        parts = {part: _errors(rows, weights) for part, rows in details.items()}
         return {"objective": objective, "values": losses, **parts}
 
 
-def _parts(name: str, seed: int) -> list[dict[str, Any]]:
+def _parts(name: str, seed: int) -> list[Rows]:
     """Return training and test rows: features (n, p), the last of which is 1, and membership (n, classes)."""
     if name not in _DATA:
         raise mm.UnknownName("data", name, _DATA)
@@ -168,22 +192,22 @@ def _parts(name: str, seed: int) -> list[dict[str, Any]]:
     scaled = Standardizer.fit(raw[split[0]]).transform(raw)
     features = np.column_stack([scaled, np.ones(len(raw))])
     membership = label[:, None] == np.arange(label.max() + 1)
-    return [{"features": features[rows], "membership": membership[rows]} for rows in split]
+    return [Rows(features[rows], membership[rows]) for rows in split]
 
 
-def _losses(rows: Mapping[str, Any], weights: Any) -> list[float]:
+def _losses(rows: Rows, weights: Any) -> list[float]:
     found = []
-    for k, mine in enumerate(rows["membership"].T):
-        scores = rows["features"][mine] @ weights.T
+    for k, mine in enumerate(rows.membership.T):
+        scores = rows.features[mine] @ weights.T
         found.append(float(np.logaddexp(0.0, np.delete(scores, k, axis=1) - scores[:, [k]]).sum(axis=1).mean()))
     return found
 
 
-def _errors(rows: Mapping[str, Any], weights: Any) -> dict[str, Any]:
-    scores = rows["features"] @ weights.T
-    own = np.where(rows["membership"], scores, -np.inf).max(axis=1)
-    wrong = np.where(rows["membership"], -np.inf, scores).max(axis=1) >= own
-    each = {f"error_{k}": float(wrong[mine].mean()) for k, mine in enumerate(rows["membership"].T)}
+def _errors(rows: Rows, weights: Any) -> dict[str, Any]:
+    scores = rows.features @ weights.T
+    own = np.where(rows.membership, scores, -np.inf).max(axis=1)
+    wrong = np.where(rows.membership, -np.inf, scores).max(axis=1) >= own
+    each = {f"error_{k}": float(wrong[mine].mean()) for k, mine in enumerate(rows.membership.T)}
     return {"rows": len(own), "error": float(wrong.mean()), **each}
 
 

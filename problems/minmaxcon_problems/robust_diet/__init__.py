@@ -15,6 +15,7 @@ x\rangle - s|x|_2 \ge q`: the robust linear constraint of [1]_ with the data of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,15 @@ def _mean_of(data: mm.Source, name: str) -> Any:
     return sum(share * np.asarray(batch[name]).mean(0) for share, batch in data.chunks())
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Market:
+    """Prices (days, foods), contents (days, nutrients, foods), and the radius s of the ball."""
+
+    price: Any
+    contents: Any
+    size: float
+
+
 class RobustDiet(mm.ProblemPlugin):
     """The diet of the gallery."""
 
@@ -165,14 +175,15 @@ class RobustDiet(mm.ProblemPlugin):
             # As much of every food as meets all needs with room to spare.
             start=np.full(len(FOODS), min(most, 1.1 * largest / worst)),
             name="robust diet",
-            details={"price": noise[0], "contents": contents, "size": size},
+            details=Market(noise[0], contents, size),
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: cost, and the least share met at worst."""
-        ration, size = np.asarray(x, dtype=np.float64), problem.details["size"]
-        cost = float(np.mean([price @ ration for price in problem.details["price"]]))
-        shares = dict(zip(NUTRIENTS, (problem.details["contents"] @ ration).mean(0), strict=True))
+        market: Market = problem.details
+        ration, size = np.asarray(x, dtype=np.float64), market.size
+        cost = float(np.mean([price @ ration for price in market.price]))
+        shares = dict(zip(NUTRIENTS, (market.contents @ ration).mean(0), strict=True))
         met = [float(shares[c.name]) - size * float(np.linalg.norm(ration)) for c in problem.constraints]
         train = {"cost": cost, "least_share_met": min(met)}
         return {"objective": cost, "values": [-share for share in met], "train": train}

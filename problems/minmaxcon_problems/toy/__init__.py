@@ -22,6 +22,7 @@ with :math:`E z = c > 0`, :math:`E u = 0` and both of variance :math:`\sigma^2`,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,14 @@ def level_function(center: float, bound: float, noise: float, r: float) -> float
     return float(center - bound + 1.0 - np.sqrt(1.0 + 2.0 * (center - bound + rho)))
 
 
+@dataclass(frozen=True, slots=True)
+class Law:
+    r"""The numbers of the formulas: c and :math:`\sigma`."""
+
+    center: float
+    noise: float
+
+
 class Toy(mm.ProblemPlugin):
     """The toy of the gallery."""
 
@@ -140,12 +149,13 @@ class Toy(mm.ProblemPlugin):
             mm.Finite({"target": center + target, "shift": shift}, engine=engine, dtype=dtype),
             start=[0.0],
             name="toy",
-            details={"center": center, "noise": noise},
+            details=Law(center, noise),
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: by the formulas, without the samples."""
-        center, noise = problem.details["center"], problem.details["noise"]
+        law: Law = problem.details
+        center, noise = law.center, law.noise
         point = float(x[0])
         objective = 0.5 * (point - center) ** 2 + 0.5 * noise**2
         return {"objective": objective, "values": [abs(point)], "train": {"distance_to_target": abs(point - center)}}

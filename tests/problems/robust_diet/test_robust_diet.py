@@ -26,7 +26,7 @@ def problem() -> mm.MinMaxProblem:
 def optimum() -> float:
     """One second-order cone for the size of the diet, shared by all nutrients, in place of the maxima."""
     cp = pytest.importorskip("cvxpy")
-    price, contents = problem().details["price"], problem().details["contents"]
+    price, contents = problem().details.price, problem().details.contents
     x, size = cp.Variable(len(FOODS), nonneg=True), cp.Variable()
     table = contents.mean(0)[ROWS]
     cone = [cp.SOC(size, x), table @ x >= 1.0 + 0.1 * size, x <= 0.6]
@@ -46,7 +46,7 @@ def test_the_solver_reaches_it() -> None:
 
 
 def test_no_error_of_the_table_within_the_ball_makes_the_diet_insufficient() -> None:
-    x, contents = solve_exact(problem()).x, problem().details["contents"]
+    x, contents = solve_exact(problem()).x, problem().details.contents
     errors = np.random.default_rng(0).normal(size=(2000, len(FOODS)))
     errors = (
         0.1 * np.concatenate([errors, -x[None]]) / np.linalg.norm(np.concatenate([errors, -x[None]]), axis=1)[:, None]
@@ -81,7 +81,7 @@ def test_nutrients_together_are_each_alone() -> None:
 
 def test_measures_and_start() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
-    met = [(problem().details["contents"][:, row] @ x).mean() - 0.1 * np.linalg.norm(x) for row in ROWS]
+    met = [(problem().details.contents[:, row] @ x).mean() - 0.1 * np.linalg.norm(x) for row in ROWS]
     assert measured["values"] == pytest.approx([-share for share in met])
     assert measured["train"]["least_share_met"] == pytest.approx(min(met))
     laws.starts_strictly_feasible(problem())

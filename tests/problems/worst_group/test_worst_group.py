@@ -23,11 +23,11 @@ def problem() -> mm.MinMaxProblem:
 def optimum() -> tuple[float, Any]:
     """One constraint a group, in place of their maximum."""
     cp = pytest.importorskip("cvxpy")
-    rows = problem().details["train"]
-    w = cp.Variable(rows["features"].shape[1])
-    losses = cp.square(rows["features"] @ w - rows["target"])
-    limits = [cp.sum(losses[mine]) / mine.sum() <= 0.65 for mine in rows["groups"].T]
-    program = cp.Problem(cp.Minimize(cp.sum(losses) / len(rows["target"])), [*limits, cp.norm(w) <= 3.0])
+    rows = problem().details.train
+    w = cp.Variable(rows.features.shape[1])
+    losses = cp.square(rows.features @ w - rows.target)
+    limits = [cp.sum(losses[mine]) / mine.sum() <= 0.65 for mine in rows.groups.T]
+    program = cp.Problem(cp.Minimize(cp.sum(losses) / len(rows.target)), [*limits, cp.norm(w) <= 3.0])
     program.solve(solver=cp.CLARABEL)
     return float(program.value), w.value
 
@@ -46,24 +46,24 @@ def test_the_solver_reaches_it() -> None:
 
 def test_measures_count_rows_one_by_one() -> None:
     x, measured = laws.evaluation_agrees(plugin, problem())
-    for part in ("train", "test"):
-        rows, found = problem().details[part], measured[part]
-        scores = [float(row @ x) for row in rows["features"]]
-        losses = [(t - s) ** 2 for t, s in zip(rows["target"], scores, strict=True)]
+    for part, rows in problem().details.items():
+        found = measured[part]
+        scores = [float(row @ x) for row in rows.features]
+        losses = [(t - s) ** 2 for t, s in zip(rows.target, scores, strict=True)]
         for place, group in enumerate(GROUPS):
-            mine = [loss for loss, member in zip(losses, rows["groups"][:, place], strict=True) if member]
+            mine = [loss for loss, member in zip(losses, rows.groups[:, place], strict=True) if member]
             assert found[f"loss_{group}"] == pytest.approx(sum(mine) / len(mine))
-        wrong = [t * s <= 0 for t, s in zip(rows["target"], scores, strict=True)]
+        wrong = [t * s <= 0 for t, s in zip(rows.target, scores, strict=True)]
         assert found["error"] == pytest.approx(sum(wrong) / len(scores))
-        shares = [sum(w for w, m in zip(wrong, mine, strict=True) if m) / mine.sum() for mine in rows["groups"].T]
+        shares = [sum(w for w, m in zip(wrong, mine, strict=True) if m) / mine.sum() for mine in rows.groups.T]
         assert found["worst_error"] == pytest.approx(max(shares))
 
 
 def test_every_row_is_in_one_group_and_no_feature_tells_which() -> None:
-    train, test = problem().details["train"], problem().details["test"]
-    assert (np.concatenate([train["groups"], test["groups"]]).sum(axis=1) == 1).all()
-    assert len(train["target"]) + len(test["target"]) == 1989
-    assert np.abs(np.corrcoef(train["features"][:, 1:].T, train["groups"].T)[:15, 15:]).max() < 0.7
+    train, test = problem().details.train, problem().details.test
+    assert (np.concatenate([train.groups, test.groups]).sum(axis=1) == 1).all()
+    assert len(train.target) + len(test.target) == 1989
+    assert np.abs(np.corrcoef(train.features[:, 1:].T, train.groups.T)[:15, 15:]).max() < 0.7
 
 
 @pytest.mark.parametrize(
