@@ -287,3 +287,17 @@ class BufferedFamily(HalfSquare):
     @classmethod
     def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
         return _Buffered(constraints)
+
+
+class _Promoting(mm.ConstraintFamily):
+    """Turns the functions' values into float64."""
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = SeparateFamily(self.constraints).evaluate(x, batch)
+        return replace(found, F=found.F + np.zeros(found.F.shape))
+
+
+class PromotingFamily(HalfSquare):
+    @classmethod
+    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+        return _Promoting(constraints)

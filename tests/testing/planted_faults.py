@@ -306,6 +306,9 @@ FAULTS: dict[str, Fault] = {
     "fused result in a buffer": Fault(
         "pure", whole(functions.BufferedFamily, lambda: [functions.BufferedFamily(9.0)]), whole()
     ),
+    "float64 in the fused result": Fault(
+        "precision", whole(functions.PromotingFamily, lambda: [functions.PromotingFamily(9.0)]), whole()
+    ),
     "optimum of another function": Fault("reference_optimum", whole(problems.OptimisticForm), whole()),
     # Oracles
     "U below H": Fault("upper_bound", oracle(oracles.LowBound), sound_oracle),

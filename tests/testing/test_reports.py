@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.testing import (
     CheckFailed,
+    Report,
     check_constraint,
     check_generator,
     check_oracle,
@@ -25,7 +25,7 @@ from minmaxcon.testing import (
 )
 from minmaxcon.testing.generator import GENERATOR
 from tests.cases import PROBLEMS, finite, quadratic
-from tests.problem_library import Linear
+from tests.problem_library import Linear, Robust
 from tests.testing.faulty_functions import Bent, WrongSign
 from tests.testing.faulty_geometry import LowDiameter
 from tests.testing.planted_faults import FAULTS, found, whole
@@ -34,12 +34,13 @@ from tests.testing.test_planted_faults import TABLES
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def failing() -> Any:
+@pytest.fixture(scope="module")
+def failing() -> Report:
     return check_generator(LowDiameter(3, 1.0))
 
 
-def test_a_failure_says_what_was_expected_and_seen_with_an_example_and_a_page() -> None:
-    report = failing()
+def test_a_failure_says_what_was_expected_and_seen_with_an_example_and_a_page(failing: Report) -> None:
+    report = failing
     (failure,) = report.failures
     assert failure.check == "diameter"
     text = str(report)
@@ -50,30 +51,24 @@ def test_a_failure_says_what_was_expected_and_seen_with_an_example_and_a_page() 
     assert "linear_minimum" in text  # what passed is told too
 
 
-def test_a_report_is_a_sequence_and_raises_if_it_failed() -> None:
-    report = failing()
-    assert len(report) == len(list(report)) == len(report[:])
-    assert report[0].check == "contains"
-    assert not report.passed
+def test_a_report_is_a_sequence_that_raises_and_goes_into_json(failing: Report) -> None:
+    assert len(failing) == len(list(failing)) == len(failing[:])
+    assert failing[0].check == "contains"
+    assert not failing.passed
     with pytest.raises(CheckFailed, match=r"declared 0\.45"):
-        report.raise_if_failed()
-    check_generator(mm.Ball(3, 1.0)).raise_if_failed()
+        failing.raise_if_failed()
     assert not issubclass(CheckFailed, mm.MinMaxConError)
     assert issubclass(CheckFailed, AssertionError)
-
-
-def test_a_report_goes_into_json() -> None:
-    found = json.loads(json.dumps(failing().to_dict()))
+    found = json.loads(json.dumps(failing.to_dict()))
     assert found["passed"] is False
-    (failure,) = [finding for finding in found["findings"] if finding["status"] == "failed"]
-    assert failure["check"] == "diameter"
+    assert [finding["check"] for finding in found["findings"] if finding["status"] == "failed"] == ["diameter"]
 
 
 def test_the_same_seed_gives_the_same_report() -> None:
     problem = quadratic()
-    assert check_problem(problem, seed=3) == check_problem(problem, seed=3)
-    first, second = (check_constraint(WrongSign(), problem.primal, problem.data, seed=s) for s in (0, 1))
-    assert first.failures[0].counterexample != second.failures[0].counterexample
+    first, again, other = (check_constraint(WrongSign(), problem.primal, problem.data, seed=s) for s in (0, 0, 1))
+    assert first == again
+    assert first.failures[0].counterexample != other.failures[0].counterexample
 
 
 def test_what_a_plug_in_raises_is_a_failure_that_quotes_it() -> None:
@@ -165,10 +160,9 @@ def test_a_modulus_declared_far_too_large_is_told(declared: float, told: str) ->
     assert ("declared" in found.seen) == bool(told)
 
 
-def test_the_report_says_where_its_pages_are() -> None:
-    text = str(failing())
-    assert text.count("make docs") == 1
-    assert "make docs" not in str(check_generator(mm.Ball(3, 1.0)))
+def test_the_report_says_where_its_pages_are(failing: Report) -> None:
+    assert str(failing).count("make docs") == 1
+    assert "make docs" not in str(Report("nothing", ()))
     pages = {check.name: check.page for check in GENERATOR}
     assert pages["prox"] == pages["reference_forms"] == "howto/new_generator.html#what-must-hold"
 
@@ -218,23 +212,17 @@ def test_what_is_of_another_kind_is_refused(check: Any, arguments: Any) -> None:
         check(*arguments)
 
 
-@pytest.mark.parametrize("seed", [-1, 0.5, True, "1"])
-def test_a_seed_is_a_whole_number(seed: Any) -> None:
+def test_a_seed_a_tolerance_and_a_start_are_refused_by_name() -> None:
+    """The rules for numbers are proved where they stand; here is their use."""
     with pytest.raises(mm.InvalidInput, match="seed"):
-        check_generator(mm.Ball(3, 1.0), seed=seed)
-
-
-@pytest.mark.parametrize("tolerance", [-1, 0, float("nan"), float("inf"), "x", True, None])
-def test_a_tolerance_is_a_positive_number(tolerance: Any) -> None:
+        check_generator(mm.Ball(3, 1.0), seed=-1)
     for check, subject in ((check_oracle, mm.SMD()), (check_solver, mm.SFLS())):
-        with pytest.raises(mm.InvalidInput, match="tolerance"):
-            check(subject, tolerance=tolerance)
-
-
-@pytest.mark.parametrize("start", [[0.0, 0.0], [np.nan, 0.0, 0.0], [3.0, 0.0, 0.0], "x", 0.0])
-def test_a_start_is_a_point_of_the_set(start: Any) -> None:
-    with pytest.raises(mm.InvalidInput, match="start"):
-        check_constraint(Linear(), mm.Ball(3, 1.0), finite("costs"), start=start)
+        for seed, tolerance in ((0, 0), (0, "x"), (-1, 0.1)):
+            with pytest.raises(mm.InvalidInput, match="seed" if seed else "tolerance"):
+                check(subject, tolerance=tolerance, seed=seed)
+    for start in ([0.0, 0.0], [np.nan, 0.0, 0.0], [3.0, 0.0, 0.0], "x", 0.0):
+        with pytest.raises(mm.InvalidInput, match="start"):
+            check_constraint(Linear(), mm.Ball(3, 1.0), finite("costs"), start=start)
 
 
 def test_an_oracle_is_not_tried_on_a_stream() -> None:
@@ -243,40 +231,83 @@ def test_an_oracle_is_not_tried_on_a_stream() -> None:
         check_oracle(mm.SMD(), problem)
 
 
-def test_without_cvxpy_the_rest_is_checked() -> None:
-    code = """
-import sys
-sys.modules["cvxpy"] = None
-import minmaxcon as mm
-from minmaxcon.testing import check_generator
-report = check_generator(mm.Ball(3, 1.0))
-skipped = {finding.check: finding.seen for finding in report.having("skipped")}
-assert report.passed and set(skipped) == {"reference_forms"}, str(report)
-print(skipped["reference_forms"])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "cvxpy is needed" in done.stdout
-    assert "minmaxcon[reference]" in done.stdout
+def test_without_cvxpy_the_rest_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    report = check_generator(mm.Ball(3, 1.0))
+    (skipped,) = report.having("skipped")
+    assert report.passed
+    assert skipped.check == "reference_forms"
+    assert "cvxpy is needed" in skipped.seen
+    assert "minmaxcon[reference]" in skipped.seen
 
 
-class _Built:
-    count = 0
+class _Formless(mm.Ball):
+    """A ball without a cvxpy form."""
+
+    def cvxpy_constraints(self, cp: Any, u: Any) -> Any:
+        raise mm.Unsupported("_Formless has no cvxpy form")
 
 
-def build() -> mm.MinMaxProblem:
-    _Built.count += 1
-    return PROBLEMS["mean_gap"].build()
+def test_without_a_cvxpy_form_the_rest_is_checked() -> None:
+    report = check_generator(_Formless(3, 1.0))
+    assert report.passed
+    assert [(found.check, found.seen) for found in report.having("skipped")] == [
+        ("reference_forms", "_Formless has no cvxpy form")
+    ]
 
 
-@parametrize_checks(problem=build)
-def test_a_problem_as_pytest_cases(check: Any) -> None:
+class _Curved(mm.StochasticMinMaxConstraint):
+    """f(x) = E <c, x> + curvature/2 |x|^2, which declares nothing; evaluate() alone is given."""
+
+    def __init__(self, curvature: float) -> None:
+        self.curvature = curvature
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        slope = batch["costs"].mean(0)
+        value = x @ slope + 0.5 * self.curvature * (x * x).sum(-1)
+        return mm.Evaluation(value, x[..., :0], lambda y, _: y[..., None] * (slope + self.curvature * x))
+
+
+@pytest.mark.parametrize(
+    "curvature, told",
+    [
+        (
+            0.5,
+            {"convexity": "150 chords do not refute it: declare convex = True", "curvature": "smallest eigenvalue 0.5"},
+        ),
+        (-2.0, {"convexity": "and it is not convex: half-way between u and v", "curvature": "must be at least 2"}),
+    ],
+)
+def test_a_function_that_declares_no_convexity_is_told_what_drawn_points_say(curvature: float, told: Any) -> None:
+    report = check_constraint(_Curved(curvature), mm.Ball(3, 2.0), finite("costs"))
+    assert report.passed, str(report)
+    skipped = {finding.check: finding.seen for finding in report.having("skipped")}
+    for name, text in told.items():
+        assert "no convexity is declared, so no lower bound is claimed" in skipped[name]
+        assert text in skipped[name]
+    assert skipped["terms"] == "evaluate() alone is given"
+    assert "cvxpy form" in skipped["reference_value"]
+
+
+BUILT: list[int] = []
+
+
+def build() -> Any:
+    BUILT.append(1)
+    return Robust(3, 0.3), mm.Ball(3, 2.0), finite("costs")
+
+
+@parametrize_checks(constraint=build)
+def test_a_constraint_as_pytest_cases(check: Any) -> None:
     check()
-    assert _Built.count == 1  # built for the first case, kept for the others
+    assert len(BUILT) == 1  # built for the first case, kept for the others
 
 
-@parametrize_checks(generator=mm.Simplex(3))
-def test_a_generator_as_pytest_cases(check: Any) -> None:
-    check()
+def test_a_problem_as_pytest_cases() -> None:
+    mark = parametrize_checks(problem=PROBLEMS["mean_gap"].build).mark
+    cases = dict(zip(mark.kwargs["ids"], mark.args[1], strict=True))
+    for name in ("primal-center", "block-start", "dual-diameter", "constraint-shapes", "problem-fused"):
+        cases[name]()
 
 
 def test_cases_are_lazy_named_and_fail_with_the_finding() -> None:
