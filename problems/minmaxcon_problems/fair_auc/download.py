@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import tempfile
 import warnings
 import zipfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency, UnknownName
+from minmaxcon.results import write_file
 
 __all__ = ["DOWNLOADS", "Download", "download"]
 
@@ -38,7 +38,7 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What was written, and how it differs from the file that the paper used.
+    """The files written, and how they differ from those that the paper used.
 
     Attributes
     ----------
@@ -200,26 +200,10 @@ def download(name: str, directory: str | Path) -> Download:
     fetch, notes = DOWNLOADS[name]
     files = fetch()
     folder = Path(directory)
+    written = tuple(folder / f"{file}.gz" for file in files)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        written = tuple(_write(folder / f"{file}.gz", content) for file, content in files.items())
-    except OSError as failure:
-        raise InvalidInput(
-            "directory", str(directory), f"cannot be written ({failure.strerror}); name another."
-        ) from failure
+        for path, content in zip(written, files.values(), strict=True):
+            write_file(path, gzip.compress(content, mtime=0), overwrite=True)
+    except InvalidInput as failure:
+        raise InvalidInput("directory", str(directory), failure.remedy) from failure
     return Download(written, notes)
-
-
-def _write(path: Path, content: bytes) -> Path:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(gzip.compress(content, mtime=0))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path

@@ -358,76 +358,53 @@ def read_table(
         ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``; or ``sensitive`` is no feature index
         of a LIBSVM file.
     """
-    if _is_libsvm(source):
+    if isinstance(source, str | Path) and file_format(existing_file(source)) == "libsvm":
         if label is not None:
             raise InvalidInput("label", label, "a LIBSVM file has its label first on each line; leave it out.")
-        return _read_libsvm(source, sensitive, positive, protected, keep_sensitive, n_features)
-    sensitive = str(sensitive)
-    if label is None:
-        raise InvalidInput("label", label, "name the column of the label; only a LIBSVM file has it in a fixed place.")
-    if label == sensitive:
-        raise InvalidInput("sensitive", sensitive, "is the label; the sensitive attribute must be another column.")
-    table = read_source(source)
+        table, label, sensitive, sparse = _libsvm_table(source, sensitive, n_features)
+    else:
+        sparse, sensitive = None, str(sensitive)
+        if label is None:
+            remedy = "name the column of the label; only a LIBSVM file has it in a fixed place."
+            raise InvalidInput("label", label, remedy)
+        if label == sensitive:
+            raise InvalidInput("sensitive", sensitive, "is the label; the sensitive attribute must be another column.")
+        table = read_source(source)
     label_column, group_column = table.column(label, "label"), table.column(sensitive, "sensitive")
     signs, label_values = label_of(table, label_column, positive)
     group, group_values = group_of(table, group_column, protected)
     require_all_cells(
         table.source, signs, group, names=(label, sensitive), label_values=label_values, group_values=group_values
     )
-    unused = {label} if keep_sensitive else {label, sensitive}
-    encoding = fit_encoding(table, [name for name in table.columns if name not in unused])
-    features = encoding.encode_table(table)
+    encoding: RowEncoding
+    if sparse is None:
+        unused = {label} if keep_sensitive else {label, sensitive}
+        encoding = fitted = fit_encoding(table, [name for name in table.columns if name not in unused])
+        features = fitted.encode_table(table)
+    else:
+        index = int(sensitive.removeprefix("feature "))
+        encoding = kept = LibsvmEncoding(sparse.shape[1], None if keep_sensitive else index)
+        if not kept.feature_names:
+            left = f"no feature is left beside the sensitive one, {shown(index)}; the file needs another."
+            raise DataError(table.source, left)
+        features = kept.keep(sparse)
     names = encoding.feature_names
     return LabelledData(features, signs, group, names, label_values, group_values, table.source, encoding)
 
 
-def _is_libsvm(source: Any) -> bool:
-    return isinstance(source, str | Path) and file_format(existing_file(source)) == "libsvm"
-
-
-def _read_libsvm(
-    path: str | Path,
-    sensitive: str | int,
-    positive: object,
-    protected: object,
-    keep_sensitive: bool,
-    n_features: int | None,
-) -> LabelledData:
+def _libsvm_table(path: str | Path, sensitive: str | int, n_features: int | None) -> tuple[Table, str, str, Any]:
+    """Return label and sensitive feature of a LIBSVM file as a table, their names in it, and all features (n, d)."""
     try:
         index = int(sensitive)
     except ValueError:
         raise InvalidInput("sensitive", sensitive, "in a LIBSVM file give the 1-based index of a feature.") from None
-    rows = read_libsvm(path, n_features=n_features)
+    rows, name = read_libsvm(path, n_features=n_features), source_name(path)
     n, d = rows.features.shape
     if not 1 <= index <= d:
-        raise InvalidInput(
-            "sensitive", sensitive, f"{source_name(path)} has features 1 to {d}; give the index of one of them."
-        )
-    label_name, group_name = "label", f"feature {index}"
-    table = Table(
-        source_name(path),
-        {
-            label_name: Column.of_numbers(label_name, rows.labels),
-            group_name: Column.of_numbers(group_name, rows.features[:, [index - 1]].toarray().ravel()),
-        },
-        n,
-        rows.lines,
-    )
-    signs, label_values = label_of(table, table.columns[label_name], positive)
-    group, group_values = group_of(table, table.columns[group_name], protected)
-    require_all_cells(
-        source_name(path),
-        signs,
-        group,
-        names=(label_name, group_name),
-        label_values=label_values,
-        group_values=group_values,
-    )
-    encoding = LibsvmEncoding(d, None if keep_sensitive else index)
-    if not encoding.feature_names:
-        raise DataError(
-            source_name(path), f"no feature is left beside the sensitive one, {shown(index)}; the file needs another."
-        )
-    features = encoding.keep(rows.features)
-    names = encoding.feature_names
-    return LabelledData(features, signs, group, names, label_values, group_values, source_name(path), encoding)
+        raise InvalidInput("sensitive", sensitive, f"{name} has features 1 to {d}; give the index of one of them.")
+    numbers = {
+        "label": rows.labels,
+        f"feature {index}": rows.features[:, [index - 1]].toarray().ravel(),
+    }
+    columns = {key: Column.of_numbers(key, column) for key, column in numbers.items()}
+    return Table(name, columns, n, rows.lines), *columns, rows.features

@@ -79,11 +79,6 @@ class AUCConstraint(mm.StochasticMinMaxConstraint):
         self.dual = mm.BoxBlock([-reach] * size, [reach] * size, layout.c1)
         self.convex = layout.model.linear
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, Array]:
-        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
-        found = self.evaluate(x, batch)
-        return found.F, found.G
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form gradients."""
         found = AUCFamily([self]).evaluate(x, batch)

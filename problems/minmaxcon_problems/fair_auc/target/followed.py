@@ -189,8 +189,6 @@ class FollowingAUC(mm.StochasticMinMaxConstraint):
         b, in the unit of the AUC.
     name : str
         For reports.
-    modulus : float
-        A modulus of weak convexity, infinite where none is known.
     """
 
     def __init__(
@@ -200,14 +198,8 @@ class FollowingAUC(mm.StochasticMinMaxConstraint):
         sign: float,
         bound: Any = 0.0,
         name: str = "AUC gap",
-        modulus: float = float("inf"),
     ) -> None:
         self.model, self.frozen, self.sign, self.bound, self.name = model, frozen, float(sign), bound, name
-        self.weak_convexity = modulus
-
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
-        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
-        return self.evaluate(x, batch).F, None
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
@@ -255,10 +247,6 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
 
     def __init__(self, model: mm.Model, frozen: FrozenDistributions) -> None:
         self.model, self.frozen = model, frozen
-
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
-        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
-        return self.evaluate(x, batch).F, None
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""

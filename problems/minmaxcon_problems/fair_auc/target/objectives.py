@@ -119,10 +119,6 @@ class LogisticLoss(mm.StochasticMinMaxConstraint):
         self.model = model
         self.convex = model.linear
 
-    def terms(self, x: Array, batch: mm.Batch) -> tuple[Array, None]:
-        """See :meth:`minmaxcon.StochasticMinMaxConstraint.terms`."""
-        return self.evaluate(x, batch).F, None
-
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`."""
         xp = namespace(x)
