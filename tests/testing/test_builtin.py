@@ -95,7 +95,8 @@ def test_several_runs_and_single_precision() -> None:
 
 
 def test_a_problem_of_surrogates_is_checked_as_far_as_it_goes() -> None:
-    target = build_target_problem(labelled(n=120), Target(metric="inter_group", max_gap=0.05))
+    asked = Target(metric="inter_group", max_gap=0.05, objective="quadratic_auc")
+    target = build_target_problem(labelled(n=120), asked)
     report = check_problem(target)
     passes(report)
     passed = {(finding.subject, finding.check) for finding in report.having("passed")}
