@@ -153,16 +153,13 @@ class Loaded:
     settings: Mapping[str, Any]
 
     def run_option(self) -> str | None:
-        """Return the option that tells runs apart: the one with a value for each of several, or that could have had it.
-
-        None where no option is of either kind, or none is given.
-        """
+        """Return the option that tells runs apart: a number or, for each of several runs, one; None where none is."""
         runs = self.problem.runs
-        for option, value in self.settings.items():
-            if isinstance(value, list | tuple) and len(value) == runs:
+        for option in bound_options(self.plugin):
+            value = self.settings[option]
+            if isinstance(value, int | float) if runs is None else isinstance(value, list) and len(value) == runs:
                 return option
-        given = (each for each in bound_options(self.plugin) if isinstance(self.settings[each], int | float))
-        return None if runs is not None else next(given, None)
+        return None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

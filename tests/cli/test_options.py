@@ -1,0 +1,142 @@
+"""Options of a problem: read by the types of its ``load``, explained by its docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+import minmaxcon as mm
+from minmaxcon import registry
+from minmaxcon.cli.options import bound_options
+from minmaxcon.cli.solve import load
+from tests.cases import quadratic
+
+seen: dict[str, Any] = {}
+
+
+class Typed(mm.ProblemPlugin):
+    """A plug-in with an option of every kind."""
+
+    name = "typed"
+    summary = "Every kind of option."
+
+    def load(
+        self,
+        bound: float | Sequence[float] = 0.5,
+        *,
+        names: Sequence[str] = ("a", "b"),
+        ways: list[int] | int | None = None,
+        count: int = 3,
+        rate: float | None = None,
+        folder: Path | None = None,
+        strict: bool = False,
+        careful: bool | None = None,
+        kind: Literal["x", "y"] = "x",
+        text: Any = "2024",
+        number: Any = 1.5,
+        unknown: Any = None,
+        model: mm.Model | None = None,
+        steps: int = 7,
+    ) -> mm.MinMaxProblem:
+        r"""Load it.
+
+        Parameters
+        ----------
+        bound : float or sequence of float
+            What :math:`\kappa` bounds, see :func:`~minmaxcon.solve` and ``f``.
+        names, ways
+            Shared by two.
+        """
+        seen.clear()
+        seen.update(locals())
+        return quadratic(bound)
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"typed": SimpleNamespace(value="", load=lambda: Typed)})
+    registry.plugin.cache_clear()
+    yield
+    registry.plugin.cache_clear()
+
+
+@pytest.fixture
+def given(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Give a function that returns what ``load`` is called with, or the refusal in one line."""
+    monkeypatch.setattr("minmaxcon.testing.check_problem", lambda *_, **__: SimpleNamespace(passed=True))
+
+    def run(*words: object) -> Any:
+        done = call("check", "typed", *words)
+        assert (done.status, done.err.count("\n")) in ((0, 0), (2, 1))
+        return done.err or dict(seen)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "word, option, value",
+    [
+        ("--bound=0.1", "bound", 0.1),
+        ("--bound=-0.1,1e-3", "bound", [-0.1, 0.001]),
+        ("--names=energy", "names", ["energy"]),
+        ("--names=a b, c", "names", ["a b", "c"]),
+        ("--ways=1,2", "ways", [1, 2]),
+        ("--ways=4", "ways", 4),
+        ("--count=4", "count", 4),
+        ("--rate=4", "rate", 4.0),
+        ("--folder=a/b", "folder", Path("a/b")),
+        ("--strict", "strict", True),
+        ("--careful", "careful", True),
+        ("--no-careful", "careful", False),
+        ("--kind=y", "kind", "y"),
+        ("--text=0.5", "text", "0.5"),
+        ("--number=2", "number", 2.0),
+        ("--unknown=2", "unknown", "2"),
+    ],
+)
+def test_a_word_is_read_by_the_type(given: Callable[..., Any], word: str, option: str, value: Any) -> None:
+    found = given(word)
+    assert found[option] == value
+    assert type(found[option]) is type(value)
+
+
+@pytest.mark.parametrize(
+    "word, said",
+    [
+        ("--bound=1,x", "--bound: 'x' is no number; give one, or several separated by commas."),
+        ("--ways=1.5", "'1.5' is no whole number"),
+        ("--count=1.5", "'1.5' is no whole number"),
+        ("--kind=z", "--kind"),
+        ("--model=mlp", "Unknown option: --model"),
+        ("--nmaes=a", "Did you mean --names?"),
+    ],
+)
+def test_what_is_no_such_value_is_one_line(given: Callable[..., Any], word: str, said: str) -> None:
+    assert said in given(word)
+    assert "See 'minmaxcon check typed --help'." in given(word)
+
+
+def test_help_is_the_docstring_of_load(call: Callable[..., Any]) -> None:
+    text = " ".join(call("check", "typed", "--help").out.replace("│", " ").split())
+    assert "Options of typed" in text
+    assert "--bound FLOAT What kappa bounds, see minmaxcon.solve and f. [default: 0.5]" in text
+    assert "--names STR Shared by two. [default: a,b]" in text
+    assert "--model" not in text
+    alone = call("check", "--help").out
+    assert "--bound" not in alone
+    assert "minmaxcon check NAME --help" in " ".join(alone.split())
+
+
+def test_an_option_of_the_command_is_the_commands(call: Callable[..., Any]) -> None:
+    assert call("solve", "typed", "--steps", "50", "--time-limit", "5", "--quiet").status == 0
+    assert seen["steps"] == 7
+
+
+def test_runs_are_told_apart_by_the_bound_and_by_no_other_list() -> None:
+    assert bound_options(Typed()) == ["bound", "ways"]
+    assert load("typed", {"bound": [0.5, 0.6]}).run_option() == "bound"
+    assert load("typed", {"bound": 0.5}).run_option() == "bound"
