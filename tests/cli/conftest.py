@@ -65,7 +65,6 @@ def solve_table(call: Callable[..., Called], table: Path) -> Callable[..., Calle
     """Give a function that solves fair AUC on the table, fast, with further options."""
 
     def run(*words: object) -> Called:
-        words = words if "--steps" in words else (*words, "--steps", 200)
         words = words if "--kappa" in words else (*words, "--kappa", 0.3)
         return call("solve", "fair_auc", "--data", table, *FILE_OPTIONS, *words)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+
+import minmaxcon as mm
+from minmaxcon.results import read_model
 
 from .conftest import FILE_OPTIONS, table_rows, write_table
 
@@ -60,8 +64,6 @@ def test_scores_reproduce_the_auc_that_was_reported(call: Callable[..., Any], re
 
 
 def check_reported_aucs(call: Callable[..., Any], result: Path, table: Path) -> None:
-    import minmaxcon as mm
-
     scores = np.array([float(line) for line in call("predict", result, "--data", table).out.splitlines()])
     reported = json.loads((result / "result.json").read_text())
     given = {"data": str(table), "label": "label", "sensitive": "group", "standardize": False}
@@ -135,9 +137,11 @@ def test_a_damaged_model_is_refused_by_name(call: Callable[..., Any], result: Pa
     damaged += [whole + b"\0", b"", b"garbage" * 100]
     for content in damaged:
         path.write_bytes(content)
-        done = call("predict", result, "--data", table)
-        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), content
-        assert str(path) in done.err
+        with pytest.raises(mm.DataError, match=re.escape(str(path))):
+            read_model(path)
+    done = call("predict", result, "--data", table)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert str(path) in done.err
     path.write_bytes(whole)
     assert call("predict", result, "--data", table).status == 0
 

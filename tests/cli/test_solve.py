@@ -45,7 +45,7 @@ def test_json_is_all_that_standard_output_carries(solve_table: Callable[..., Any
 
 
 def test_settings_and_versions_are_enough_to_repeat(solve_table: Callable[..., Any], table: Path) -> None:
-    result = json.loads(solve_table("--json", "--seed", 3, "--batch-size", 50, "--quiet").out)
+    result = json.loads(solve_table("--json", "--seed", 3, "--steps", 200, "--batch-size", 50, "--quiet").out)
     settings = result["settings"]
     expected = {"problem": "fair_auc", "data": str(table), "kappa": 0.3, "metric": "inter_group", "seed": 3}
     assert expected.items() <= settings.items()
@@ -169,7 +169,7 @@ def test_one_run_that_is_not_solved_is_enough_for_exit_status_1(solve_table: Cal
 
 
 def test_iqrc_claims_no_lower_bound(solve_table: Callable[..., Any]) -> None:
-    result = json.loads(solve_table("--solver", "iqrc", "--time-limit", 3, "--steps", 50, "--json", "--quiet").out)
+    result = json.loads(solve_table("--solver", "iqrc", "--time-limit", 1, "--steps", 50, "--json", "--quiet").out)
     assert result["feasible"] is True
     assert result["certificate"]["lower"] is None
     assert result["certificate"]["gap"] is None
@@ -178,7 +178,7 @@ def test_iqrc_claims_no_lower_bound(solve_table: Callable[..., Any]) -> None:
 
 def test_a_problem_s_own_options_are_read_by_their_types(call: Callable[..., Any]) -> None:
     """Bounds by any name, several in one solve, are labelled and recorded; the measures are the problem's own."""
-    asked = ("solve", "worst_group", "--bound", "0.7,0.9", "--radius", 5, "--steps", 200, "--time-limit", 2)
+    asked = ("solve", "worst_group", "--bound", "0.7,0.9", "--radius", 5, "--time-limit", 2)
     done = call(*asked)
     assert done.status in {0, 1}  # so little time may not prove it
     assert "bound 0.7" in done.out
@@ -239,7 +239,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_plug_in_without_evaluation_or_model_is_served_as_far_as_it_goes(
     call: Callable[..., Any], tmp_path: Path
 ) -> None:
-    done = call("solve", "foreign", "--steps", 100, "--json", "--out", tmp_path / "r")
+    done = call("solve", "foreign", "--time-limit", 2, "--json", "--out", tmp_path / "r")
     result = json.loads(done.out)
     assert result["recomputed"] is False
     assert "test" not in result
