@@ -11,9 +11,14 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+import numpy as np
+
 import minmaxcon as mm
 
 __all__ = ["Output", "paragraphs", "table", "wrapped"]
+
+_EVERY = 5.0
+"""Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,28 @@ class Output:
             yield
 
     def progress(self) -> list[Callable[[mm.Progress], Any]]:
-        """Return the callbacks that show progress: a bar where standard error is a terminal, else none."""
-        return [mm.progress_bar(file=sys.stderr)] if not self.quiet and sys.stderr.isatty() else []
+        """Return the callbacks that show progress: a bar on a terminal, else a line on standard error now and then."""
+        if self.quiet:
+            return []
+        return [mm.progress_bar(file=sys.stderr) if sys.stderr.isatty() else _Lines(self)]
+
+
+class _Lines:
+    """A callback that writes a line of progress every few seconds."""
+
+    def __init__(self, output: Output) -> None:
+        self._output, self._next = output, _EVERY
+
+    def __call__(self, progress: mm.Progress) -> None:
+        if progress.seconds < self._next:
+            return
+        self._next = progress.seconds + _EVERY
+        outcome = progress.outcome
+        text = f"{progress.seconds:.0f} s, {outcome.steps:,} steps"
+        if outcome.trace:
+            best, worst = float(np.min(outcome.objective)), float(np.max(outcome.constraints))
+            text += f", objective {best:.5g}, worst f_i - b_i {worst:.2g}"
+        self._output.note(text)
 
 
 def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +154,17 @@ def test_a_time_limit_ends_with_the_best_point_and_exit_status_1(solve_table: Ca
     assert "time limit" in result["reason"]
     assert result["seconds"] < 2.0
     assert result["certificate"]["lower"] is None  # minus infinity is no JSON
+
+
+def test_progress_is_a_line_now_and_then_where_no_terminal_is(
+    solve_table: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minmaxcon.cli.output._EVERY", 0.2)
+    words = ("--steps", 10_000_000, "--time-limit", 1)
+    lines = [line for line in solve_table(*words).err.splitlines() if " steps" in line]
+    assert 2 <= len(lines) <= 6
+    assert all(re.match(r"minmaxcon: \d+ s, [\d,]+ steps", line) for line in lines)
+    assert solve_table(*words, "--quiet").err == ""
 
 
 def test_not_solved_is_exit_status_1_with_the_reason(solve_table: Callable[..., Any], tmp_path: Path) -> None:
