@@ -1,13 +1,31 @@
 """A geometry of one's own: spend at most a budget, with the generalised Kullback-Leibler divergence."""
 
+# small
+import numpy as np
+
+from minmaxcon.arrays import namespace
+from minmaxcon.geometry import EuclideanGenerator
+from minmaxcon.testing import check_generator
+
+
+class Part(EuclideanGenerator):  # {u >= 0, |u|_2 <= 1} in three dimensions
+    dimension, center, squared_diameter = 3, np.zeros(3), 0.5
+
+    def project(self, u):
+        u = namespace(u).maximum(u, 0.0)
+        return u / namespace(u).maximum(self.norm(u), 1.0)[..., None]
+
+
+report = check_generator(Part())
+report.raise_if_failed()
+print(report.summary)
+# end of the small one
+
 # start
 import math
 
-import numpy as np
-
 import minmaxcon as mm
-from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.testing import check_generator
+from minmaxcon.arrays import to_numpy
 
 
 class Budget(mm.DistanceGenerator):
@@ -68,9 +86,6 @@ class Budget(mm.DistanceGenerator):
 
     def cvxpy_constraints(self, cp, u):
         return [u >= 0, cp.sum(u) <= self.total]
-
-    def __repr__(self):
-        return f"{type(self).__name__}(dimension={self.dimension}, total={self.total:g})"
 
 
 report = check_generator(Budget(dimension=4, total=3.0))

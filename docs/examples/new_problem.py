@@ -1,10 +1,34 @@
-"""A problem of one's own: a logistic score whose mean may differ little between two groups, by autograd."""
+"""Problems of one's own, by autograd: a portfolio in a few lines, and a logistic score with a bounded mean gap."""
 
-# start
+# small
 import numpy as np
-import torch
 
 import minmaxcon as mm
+
+
+class Spread(mm.StochasticMinMaxConstraint):  # f_0 = E <x, returns>^2
+    name, convex = "mean square", True
+
+    def terms(self, x, batch):
+        return ((x @ batch["returns"].T) ** 2).mean(-1), None
+
+
+class Shortfall(mm.StochasticMinMaxConstraint):  # f_1 = max over |alpha| <= 0.1 of E <alpha - returns, x>
+    name, convex, bound, dual = "worst mean loss", True, -0.2, mm.BallBlock(4, radius=0.1)
+
+    def terms(self, x, batch):
+        return -(x @ batch["returns"].mean(0)), x  # F and G
+
+
+returns = np.random.default_rng(0).normal([0.1, 0.2, 0.3, 0.4], [0.1, 0.5, 0.8, 1.2], size=(500, 4))
+data = mm.Finite({"returns": returns}, engine="torch")
+portfolio = mm.MinMaxProblem(Spread(), [Shortfall()], mm.Simplex(4), data, name="portfolio")
+print(mm.solve(portfolio, seed=0))
+# end of the small one
+
+# start
+import torch
+
 from minmaxcon.testing import check_constraint, check_problem
 
 

@@ -161,16 +161,20 @@ class LevelProblem:
         gradient : array (R, d)
             Its gradient.
         """
-        xp = namespace(x)
-        found = expectations(self.family, x, self.data)
-        dual = self.dual()
-        point = _dual_point(dual, weights, scaled)
-        value = xp.dot(weights, found.F - xp.asarray(self.bounds, x)) + xp.dot(scaled, found.G) - dual.penalty(point)
+        value, found = self._lagrangian(x, weights, scaled)
         gradient = found.pullback(weights, scaled)
-        if self.proximal is not None:
-            value = value + self.proximal.value(self.primal, x)
-            gradient = gradient + self.proximal.gradient(self.primal, x)
-        return value, gradient
+        return value, gradient if self.proximal is None else gradient + self.proximal.gradient(self.primal, x)
+
+    def lagrangian_value(self, x: Array, weights: Array, scaled: Array) -> Array:
+        """Return the value of :meth:`lagrangian` alone, without the pass that its gradient takes."""
+        return self._lagrangian(x, weights, scaled)[0]
+
+    def _lagrangian(self, x: Array, weights: Array, scaled: Array) -> tuple[Array, Evaluation]:
+        xp, dual = namespace(x), self.dual()
+        found = expectations(self.family, x, self.data)
+        penalty = dual.penalty(_dual_point(dual, weights, scaled))
+        value = xp.dot(weights, found.F - xp.asarray(self.bounds, x)) + xp.dot(scaled, found.G) - penalty
+        return value if self.proximal is None else value + self.proximal.value(self.primal, x), found
 
 
 def _dual_point(dual: PerspectiveGenerator, weights: Array, scaled: Array) -> DualPoint:

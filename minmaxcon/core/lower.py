@@ -107,7 +107,7 @@ def minimize_lagrangian(
     step = xp.zeros((start.shape[0], 1), start) + 1.0
     speed = xp.zeros((start.shape[0], 1), start) + 1.0
     best = np.full(problem.runs, -np.inf)
-    value_x, _ = problem.lagrangian(x, weights, scaled)
+    value_x = problem.lagrangian_value(x, weights, scaled)
     for _ in range(iterations):
         value, gradient = problem.lagrangian(momentum, weights, scaled)
         best = np.maximum(best, _bound(problem, momentum, value, gradient))
@@ -116,7 +116,7 @@ def minimize_lagrangian(
         moved, value_moved = momentum, value
         for _ in range(40):
             moved = problem.primal.prox(momentum, gradient, step)
-            value_moved, _ = problem.lagrangian(moved, weights, scaled)
+            value_moved = problem.lagrangian_value(moved, weights, scaled)
             model = value + xp.dot(gradient, moved - momentum)
             model = model + problem.primal.divergence(moved, momentum) / step[:, 0]
             slack = 1e-12 * (1.0 + xp.abs(value))
