@@ -52,19 +52,11 @@ class Skip(Exception):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Check:
-    """One row of a table of checks.
+    """One row of a table of checks: its name, the page that explains it, and the function that runs it.
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    page : str
-        The page that explains it.
-    run : callable
-        Takes the subject and a NumPy generator; returns how far it was tried, or raises :class:`Fault` or
-        :class:`Skip`. Its docstring is the sentence that findings show as expected.
-    after : tuple of str
-        Checks of the same table; where one of them fails, this one would only repeat the failure.
+    The function takes the subject and a NumPy generator, and returns how far it was tried, or raises :class:`Fault` or
+    :class:`Skip`. Its docstring is the sentence that findings show as expected. Where a check of the same table that
+    is named in ``after`` fails, this one would only repeat the failure.
     """
 
     name: str
@@ -80,18 +72,9 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An object and the table of its checks.
+    """An object under its name in findings, and the table of its checks.
 
-    Attributes
-    ----------
-    label : str
-        The object's name in findings.
-    subject : object
-        What the checks take.
-    checks : tuple of Check
-        The table.
-    after : tuple of Part
-        Parts whose first check must not fail, or this part's checks would only repeat the failure.
+    Where the first check of a part in ``after`` fails, the checks of this one would only repeat the failure.
     """
 
     label: str

@@ -109,20 +109,9 @@ def _begun(primal: DistanceGenerator, start: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    r"""A constraint on a set, seen through part of its data, as functions of NumPy arrays in float64.
+    """A constraint on a set, seen through part of its data, as functions of NumPy arrays in float64.
 
-    Attributes
-    ----------
-    constraint : StochasticMinMaxConstraint
-        The constraint.
-    primal : DistanceGenerator
-        The set X.
-    data : Source
-        The samples.
-    start : ndarray (d,)
-        Where solvers start.
-    slopes : float
-        How exact slopes must be, relatively: surrogates read values and slopes from tables.
+    ``start`` is the point where solvers start, ``slopes`` how exact slopes must be, relatively.
     """
 
     constraint: StochasticMinMaxConstraint

@@ -11,15 +11,7 @@ import numpy as np
 
 from minmaxcon.geometry import DistanceGenerator, InnerBlock, PerspectiveGenerator
 from minmaxcon.testing.block import BLOCK, DUAL, largest_value
-from minmaxcon.testing.check import (
-    Check,
-    Part,
-    bounded,
-    exact_solutions,
-    report_of,
-    require,
-    require_kind,
-)
+from minmaxcon.testing.check import Check, Part, bounded, exact_solutions, report_of, require, require_kind
 from minmaxcon.testing.purity import Call, purity_checks
 from minmaxcon.testing.report import Report
 

@@ -56,8 +56,8 @@ def check_oracle(oracle: Any, problem: Any = None, *, tolerance: float = 0.1, se
     problem : MinMaxProblem, optional
         A small problem on finite data with a cvxpy form; one in two variables by default. What must hold without noise
         is checked on two built-in problems of a single sample (a ball with an inner ball; a simplex times a box with
-        an inner simplex and a penalised interval), and on the problem given, with batches that are all of its first
-        500 rows.
+        an inner simplex and a penalised interval), as far as they meet the oracle's needs, and on the problem given,
+        with batches that are all of its first 500 rows.
     tolerance : float
         By how much the upper bound may be too low where there is noise, on average of three queries: a share of
         what the starting point is above H, positive.
@@ -73,6 +73,8 @@ def check_oracle(oracle: Any, problem: Any = None, *, tolerance: float = 0.1, se
     ------
     InvalidInput
         If it is no oracle, the problem no problem on finite data, or the tolerance not positive.
+    Unsupported
+        If the problem does not meet the oracle's needs.
     """
     part = oracle_part(oracle, problem, tolerance=tolerance, seed=seed)
     return report_of(part.label, [part], seed)
@@ -82,9 +84,11 @@ def oracle_part(oracle: Any, problem: Any = None, *, tolerance: Any = 0.1, seed:
     """Return the checks of an oracle."""
     require_kind("oracle", oracle, Oracle, "an Oracle such as SMD()")
     single = finite_problem(robust_toy(200, seed=1) if problem is None else problem)
+    oracle.needs.check(type(oracle).__name__, single.at_level(0.0))
     given = () if problem is None or isinstance(single, RefreshedProblem) else (_without_noise(single),)
+    quiet = [toy for toy in (robust_toy(1), mixed_toy(), *given) if oracle.needs.missing(toy.at_level(0.0)) is None]
     share = number("tolerance", tolerance, "must be a positive number, a share such as 0.1.", above=0.0)
-    trial = OracleTrial(oracle, single, (robust_toy(1), mixed_toy(), *given), share, seed_number("seed", seed))
+    trial = OracleTrial(oracle, single, tuple(quiet), share, seed_number("seed", seed))
     return Part(type(oracle).__name__, trial, ORACLE)
 
 
@@ -149,7 +153,7 @@ class OracleTrial:
 
     def setback(self, problem: MinMaxProblem) -> float:
         """Return which share of the way from the start a second query may lose: few steps do less on large problems."""
-        return 0.1 if any(problem is toy for toy in self.quiet[:2]) else 0.5
+        return 0.1 if problem.data.size == 1 else 0.5
 
 
 def _quiet(check: Callable[[OracleTrial, MinMaxProblem, Any, Estimate], str]) -> Callable[[OracleTrial, Any], str]:
@@ -263,6 +267,8 @@ def _upper_bounds_point(_trial: OracleTrial, problem: MinMaxProblem, levels: Any
 @_quiet
 def _proximal(trial: OracleTrial, plain: MinMaxProblem, _levels: Any, _found: Estimate) -> str:
     """With a proximal term, upper >= H and >= max_i f_i(x) + d_x(x) - b_i, without noise."""
+    if trial.oracle.needs.unregularised:
+        raise Skip("it takes no proximal term")
     problem = plain.with_proximal(to_numpy(plain.start_point(1))[0], 0.5)
     levels = trial.levels(problem)
     found, known = trial.query(problem, levels), _known(problem, levels)

@@ -30,15 +30,7 @@ from minmaxcon.testing.generator import generator_part, interior
 from minmaxcon.testing.purity import Call, converted, purity_checks, rows_of, taken, unchanged
 from minmaxcon.testing.report import Report
 
-__all__ = [
-    "PROBLEM",
-    "check_problem",
-    "finite_problem",
-    "fresh_values",
-    "like_data",
-    "problem_parts",
-    "single_run",
-]
+__all__ = ["PROBLEM", "check_problem", "finite_problem", "fresh_values", "like_data", "problem_parts", "single_run"]
 
 _PARTS = "howto/new_problem.html#what-each-part-must-obey"
 _AUTOGRAD = "howto/new_problem.html#without-autograd"

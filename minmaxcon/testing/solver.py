@@ -12,17 +12,7 @@ from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import number, seed_number
 from minmaxcon.core import MinMaxProblem, Position, Solution, Solver, Start, Status
 from minmaxcon.solvers import iterate, solve
-from minmaxcon.testing.check import (
-    Check,
-    Fault,
-    Part,
-    Skip,
-    apart,
-    exact_solutions,
-    report_of,
-    require,
-    require_kind,
-)
+from minmaxcon.testing.check import Check, Fault, Part, Skip, apart, exact_solutions, report_of, require, require_kind
 from minmaxcon.testing.problem import finite_problem, fresh_values, like_data
 from minmaxcon.testing.purity import PAGE, Call, lasting, run_axis, same_bits, taken, unchanged
 from minmaxcon.testing.report import Report
@@ -60,6 +50,8 @@ def check_solver(solver: Any, problem: Any = None, *, tolerance: float = 0.05, s
     ------
     InvalidInput
         If it is no solver, the problem no problem on finite data, or the tolerance not positive.
+    Unsupported
+        If the problem does not meet the solver's needs.
     """
     part = solver_part(solver, problem, tolerance=tolerance, seed=seed)
     return report_of(part.label, [part], seed)
@@ -69,6 +61,7 @@ def solver_part(solver: Any, problem: Any = None, *, tolerance: Any = 0.05, seed
     """Return the checks of a solver."""
     require_kind("solver", solver, Solver, "a Solver such as SFLS()")
     single = finite_problem(robust_toy(200, seed=1) if problem is None else problem)
+    solver.needs.check(type(solver).__name__, single)
     share = number("tolerance", tolerance, "must be a positive number, a share such as 0.1.", above=0.0)
     return Part(type(solver).__name__, SolverTrial(solver, single, share, seed_number("seed", seed)), SOLVER)
 
@@ -177,6 +170,8 @@ def _progress(trial: SolverTrial, _rng: np.random.Generator) -> str:
 def _infeasible(trial: SolverTrial, _rng: np.random.Generator) -> str:
     """An infeasible problem is not called solved, and no bound from above is claimed."""
     problem = robust_toy(60, bound=-3.0)
+    if (missing := trial.solver.needs.missing(problem)) is not None:
+        raise Skip(f"it needs {missing}")
     found = solve(problem, trial.solver, seed=trial.seed)
     require(found.status is not Status.SOLVED, "it says solved.", x=found.x, constraints=found.constraints)
     require(not found.feasible, "it calls its point feasible.", x=found.x, constraints=found.constraints)

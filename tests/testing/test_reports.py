@@ -289,6 +289,28 @@ def test_a_function_that_declares_no_convexity_is_told_what_drawn_points_say(cur
     assert "cvxpy form" in skipped["reference_value"]
 
 
+class _Projecting(mm.SMD):
+    """An oracle that declares that it needs a Euclidean set."""
+
+    needs = mm.Needs(euclidean=True, unregularised=True)
+
+
+def test_an_oracle_is_tried_on_what_meets_its_needs() -> None:
+    report = check_oracle(_Projecting(steps=80, batch_size=10, block=20))
+    seen = {finding.check: finding.seen for finding in report}
+    assert report.passed, str(report)
+    assert "robust toy" in seen["upper_bound"]
+    assert "mixed toy" not in seen["upper_bound"]
+    assert "takes no proximal term" in seen["proximal"]
+    with pytest.raises(mm.Unsupported, match=r"_Projecting cannot solve this level problem\. It needs a Euclidean set"):
+        check_oracle(_Projecting(), PROBLEMS["portfolio"].build())
+
+
+def test_a_solver_is_refused_a_problem_that_does_not_meet_its_needs() -> None:
+    with pytest.raises(mm.Unsupported, match="SuccessiveApproximation cannot solve 'robust toy'"):
+        check_solver(mm.SuccessiveApproximation())
+
+
 BUILT: list[int] = []
 
 
