@@ -214,13 +214,13 @@ SOLVERS: dict[str, SolverCase] = {
         lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=250, batch_size=60), levels=4), iterations=6)
     ),
     "conex": SolverCase(
-        lambda: mm.ConEx(steps=1200, batch_size=60, checkpoints=6), keeps_feasible=False, convex_only=True
+        lambda: mm.ConEx(steps=1200, batch_size=60, evaluations=6), keeps_feasible=False, convex_only=True
     ),
     "switching": SolverCase(
-        lambda: mm.SwitchingSubgradient(steps=1200, batch_size=60, test_size=240, checkpoints=6), keeps_feasible=False
+        lambda: mm.SwitchingSubgradient(steps=1200, batch_size=60, test_size=240, evaluations=6), keeps_feasible=False
     ),
     "primal_dual": SolverCase(
-        lambda: mm.PrimalDual(steps=1200, batch_size=60, checkpoints=6), keeps_feasible=False, convex_only=True
+        lambda: mm.PrimalDual(steps=1200, batch_size=60, evaluations=6), keeps_feasible=False, convex_only=True
     ),
 }
 

@@ -8,7 +8,7 @@ from minmaxcon.core.oracle import Estimate, Oracle, Start
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.refreshed import Observation, RefreshedProblem, TrueMeasure
 from minmaxcon.core.solution import Certificate, Solution, Status
-from minmaxcon.core.solver import Outcome, Solver
+from minmaxcon.core.solver import Outcome, Points, RunsState, Solver
 from minmaxcon.core.source import Batch, Position, Source
 
 __all__ = [
@@ -25,9 +25,11 @@ __all__ = [
     "Observation",
     "Oracle",
     "Outcome",
+    "Points",
     "Position",
     "Proximal",
     "RefreshedProblem",
+    "RunsState",
     "Solution",
     "Solver",
     "Source",

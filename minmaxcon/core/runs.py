@@ -1,74 +1,88 @@
-"""Taking some of the runs out of a start and putting them back, and choosing between values run by run."""
+"""Rows of some runs, in arrays (R, ...) and in frozen values whose arrays all hold one row per run.
+
+In a value, a tuple or a dataclass, what is no array (a number, None, a data position) is the same for every run and
+stays as it is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core import LevelProblem, Start
-from minmaxcon.geometry import DualPoint
 
-__all__ = ["choose", "finite_runs", "mask_of", "put_dual", "put_rows", "take_start"]
+__all__ = ["Layout", "finite_runs", "mask_of", "put_runs", "take_runs", "where_runs"]
 
 
-def _map(dual: DualPoint, function: Any) -> DualPoint:
-    return DualPoint(*(function(getattr(dual, field.name)) for field in fields(DualPoint)))
+def _each(function: Callable[..., Array], *values: Any) -> Any:
+    """Apply a function to the arrays of values of one structure."""
+    first = values[0]
+    if is_dataclass(first) and not isinstance(first, type):
+        names = [field.name for field in fields(first)]
+        return replace(first, **{name: _each(function, *(getattr(value, name) for value in values)) for name in names})
+    if isinstance(first, tuple):
+        return tuple(_each(function, *parts) for parts in zip(*values, strict=True))
+    return function(*values) if hasattr(first, "shape") else first
 
 
-def take_start(start: Start, runs: Any) -> Start:
-    """Return the start of the runs with these indices."""
-    xp = namespace(start.x)
-    dual = None if start.dual is None else _map(start.dual, lambda part: xp.rows(part, runs))
-    return Start(xp.rows(start.x, runs), dual, start.position)
+def take_runs(value: Any, runs: Any) -> Any:
+    """Return the rows of the runs with these indices."""
+    return _each(lambda whole: namespace(whole).rows(whole, runs), value)
+
+
+def put_runs(whole: Any, runs: Any, part: Any) -> Any:
+    """Return ``whole`` with the rows ``runs`` (indices) replaced by those of ``part``."""
+
+    def put(whole: Array, part: Array) -> Array:
+        if len(runs) == whole.shape[0]:
+            return part
+        changed = namespace(whole).copy(whole)
+        changed[runs] = part
+        return changed
+
+    return _each(put, whole, part)
+
+
+def where_runs(flags: Any, new: Any, old: Any) -> Any:
+    """Return the rows of ``new`` where ``flags`` hold, booleans (R,) or (R, 1) of any engine, else those of ``old``."""
+    return _each(lambda new, old: namespace(old).where(mask_of(flags, old), new, old), new, old)
 
 
 def mask_of(flags: Any, like: Array) -> Array:
-    """Return booleans (R,) as a mask (R, 1) of the engine of ``like``."""
-    return namespace(like).asarray(np.asarray(flags, dtype=float)[:, None], like) > 0
+    """Return booleans (R,) or (R, 1) as a mask of the engine of ``like``, with as many axes."""
+    xp = namespace(like)
+    if namespace(flags) is not xp:
+        flags = xp.asarray(np.asarray(to_numpy(flags), dtype=float), like) > 0
+    return flags.reshape((-1,) + (1,) * (like.ndim - 1))
 
 
-def choose(flags: Any, new: Array, old: Array) -> Array:
-    """Return the rows of ``new`` (R, n) where ``flags``, booleans (R,), hold, else of ``old``."""
-    return namespace(old).where(mask_of(flags, old), new, old)
+def finite_runs(*values: Array) -> Any:
+    """Tell for each run whether all of its values, each (R, n), are finite, an ndarray (R,)."""
+    found = [np.isfinite(np.asarray(to_numpy(value))).all(axis=1) for value in values]
+    return np.logical_and.reduce(found)
 
 
-def finite_runs(values: Array) -> Any:
-    """Tell for each run whether all of its values (R, n) are finite, an ndarray (R,)."""
-    return np.isfinite(np.asarray(to_numpy(values))).all(axis=1)
+class Layout:
+    """Parts of packed rows, by name and size in their order: ``Layout(x=3, y=2)`` splits rows of five numbers.
 
+    Sums over many steps are kept in one array, so that a step adds one row.
 
-def put_rows(whole: Array, runs: Any, part: Array) -> Array:
-    """Return ``whole`` with the rows ``runs`` replaced by ``part``."""
-    if len(runs) == whole.shape[0]:
-        return part
-    changed = namespace(whole).copy(whole)
-    changed[runs] = part
-    return changed
-
-
-def put_dual(
-    whole: DualPoint | None, runs: Any, part: DualPoint | None, problem: LevelProblem, x: Array
-) -> DualPoint | None:
-    """Return the duals of all runs, those of ``runs`` replaced.
-
-    Parameters
+    Attributes
     ----------
-    whole : DualPoint or None
-        Those of R runs so far; None where there are none, and every other run starts at the centre.
-    runs : array of int
-        Which runs ``part`` is about.
-    part : DualPoint or None
-        Their duals; None where the oracle gives none.
-    problem : LevelProblem
-        What was asked about, which knows the centre.
-    x : array (R, d)
-        Points of all runs: shape and engine.
+    width : int
+        Numbers of a row.
     """
-    if part is None or len(runs) == x.shape[0]:
-        return part
-    whole = problem.dual().center(x) if whole is None else whole
-    names = [field.name for field in fields(DualPoint)]
-    return DualPoint(*(put_rows(getattr(whole, name), runs, getattr(part, name)) for name in names))
+
+    def __init__(self, **sizes: int) -> None:
+        ends = np.cumsum([0, *sizes.values()]).tolist()
+        self.width: int = ends[-1]
+        self._cuts = {name: slice(*cut) for name, cut in zip(sizes, pairwise(ends), strict=True)}
+
+    def split(self, rows: Array) -> Any:
+        """Return the parts of rows (..., n) as attributes."""
+        return SimpleNamespace(**{name: rows[..., cut] for name, cut in self._cuts.items()})

@@ -1,11 +1,11 @@
-"""What oracles of finite data share: answers that are evaluated exactly, and an end when the gap is small enough."""
+"""The base of oracles for finite data: exactly evaluated answers, and an end when U - D is small enough."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from minmaxcon.checks import number
 from minmaxcon.core import Estimate, LevelProblem, Needs, Oracle, Position, Start
 from minmaxcon.core.level import expectations
 from minmaxcon.core.lower import lower_bound
-from minmaxcon.core.runs import choose, finite_runs
+from minmaxcon.core.runs import Layout, finite_runs, where_runs
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
-from minmaxcon.oracles.mirror import Steps, check_mixing, first_dual, nonfinite_term
+from minmaxcon.oracles.mirror import Steps, check_mixing, first_dual
+from minmaxcon.oracles.nonfinite import nonfinite_term
 
-__all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail"]
+__all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail", "layout"]
 
 _PASSES = 30
 """Passes spent on a lower bound where the family knows no minimiser; any number gives a valid bound."""
@@ -72,18 +73,14 @@ class Incumbent:
         for x in points:
             x = x if problem.proximal is not None else problem.family.refine(x, problem.data)
             values = problem.values(x) - problem.bounds
-            mask = runs & (values.max(axis=1) < found.upper)
-            best = np.where(mask[:, None], values, found.values)
-            found = replace(found, x=choose(mask, x, found.x), values=best, upper=best.max(axis=1))
+            better = runs & (values.max(axis=1) < found.upper)
+            x, values = where_runs(better, (x, values), (found.x, found.values))
+            found = replace(found, x=x, values=values, upper=values.max(axis=1))
         for weights, scaled in duals:
             bound = lower_bound(problem, weights, scaled, found.x, iterations=_PASSES)
-            mask = runs & (bound >= found.lower)
-            found = replace(
-                found,
-                weights=choose(mask, weights, found.weights),
-                scaled=choose(mask, scaled, found.scaled),
-                lower=np.where(mask, bound, found.lower),
-            )
+            known = (found.weights, found.scaled, found.lower)
+            weights, scaled, bound = where_runs(runs & (bound >= found.lower), (weights, scaled, bound), known)
+            found = replace(found, weights=weights, scaled=scaled, lower=bound)
         return found
 
 
@@ -104,17 +101,12 @@ class Field:
 
     def finite(self) -> Any:
         """Tell for each run whether all is finite, an ndarray (R,)."""
-        return finite_runs(self.u) & finite_runs(self.v) & finite_runs(self.gradient)
-
-    def pick(self, mask: Array, other: Field) -> Field:
-        """Runs of this field where ``mask`` (R, 1) holds, else of ``other``."""
-        where = namespace(self.u).where
-        return Field(*(where(mask, getattr(self, part.name), getattr(other, part.name)) for part in fields(Field)))
+        return finite_runs(self.u, self.v, self.gradient)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SaddleState:
-    """Where a query stands.
+    """State of a query.
 
     Attributes
     ----------
@@ -207,7 +199,7 @@ class ExactOracle(Oracle):
         dual, y = first_dual(problem, start, self.entropy_weight, self.mixing)
         x = start.x
         xp = namespace(x)
-        sums = xp.double(xp.zeros((x.shape[0], x.shape[-1] + dual.levels + dual.inner_dimension), x))
+        sums = xp.double(xp.zeros((x.shape[0], layout(x, dual).width), x))
         with np.errstate(over="ignore", invalid="ignore"):
             best = Incumbent.of(problem, x, dual, y)
             field = Field.at(problem, dual, x, y)
@@ -255,16 +247,11 @@ class ExactOracle(Oracle):
         """End a window: evaluate its averages and the ``points``, and end the runs whose gap is small enough."""
         x, dual = state.x, state.dual
         xp = namespace(x)
-        d, k = x.shape[-1], dual.levels
-        some = state.weight > 0
-        mean = xp.asarray(state.sums / xp.where(some, state.weight, state.weight + 1.0), x)
-        average = xp.where(some, mean[:, :d], x)
-        scaled = dual.scaled(state.y)
-        duals = (xp.where(some, mean[:, d : d + k], state.y.weights), xp.where(some, mean[:, d + k :], scaled))
+        some, last = state.weight > 0, (state.y.weights, dual.scaled(state.y))
+        mean = layout(x, dual).split(xp.asarray(state.sums / xp.where(some, state.weight, state.weight + 1.0), x))
+        average, duals = where_runs(some, (mean.x, (mean.y, mean.a)), (x, last))
         with np.errstate(over="ignore", invalid="ignore"):
-            best = state.best.better(
-                state.problem, [average, *points], [(state.y.weights, scaled), duals], state.active
-            )
+            best = state.best.better(state.problem, [average, *points], [last, duals], state.active)
             gap, wanted = best.upper - best.lower, self.relative_accuracy * np.abs(best.upper)
             done = gap <= np.maximum(wanted, state.target)
             slack = _SLACK * np.where(np.isfinite(gap), gap, np.abs(best.upper))
@@ -278,6 +265,11 @@ class ExactOracle(Oracle):
             weight=0.0 * state.weight,
             check=max(state.steps + 1, int(self._lengthening * state.steps)),
         )
+
+
+def layout(x: Array, dual: PerspectiveGenerator, **more: int) -> Layout:
+    """Return the layout of sums of x, y, a and more."""
+    return Layout(x=x.shape[-1], y=dual.levels, a=dual.inner_dimension, **more)
 
 
 def fail(state: Any, field: Field, fine: Any, step: int) -> Any:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import number
 from minmaxcon.core import LevelProblem, Start
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 
-__all__ = ["DualMirror", "Steps", "check_mixing", "first_dual", "nonfinite_term", "pick", "pick_dual", "proximal_parts"]
+__all__ = ["DualMirror", "Steps", "check_mixing", "first_dual", "proximal_parts"]
 
 _LARGEST_STEP = 1e6
 """Where nothing curves, steps grow without end; beyond this a step already reaches the boundary of the sets."""
@@ -50,27 +50,6 @@ def proximal_parts(problem: LevelProblem, like: Array) -> tuple[Array | None, fl
     if problem.proximal is None:
         return None, 0.0
     return namespace(like).asarray(problem.proximal.center, like), float(problem.proximal.weight)
-
-
-def nonfinite_term(problem: LevelProblem, dual: PerspectiveGenerator, F: Array, G: Array, run: int) -> str | None:
-    """Name the first of F and G that is not finite for one run; None where all are."""
-    constraints = problem.family.constraints
-    mean, moment = (np.isfinite(np.asarray(to_numpy(part))[run]) for part in (F, G))
-    if not mean.all():
-        return f"F of {constraints[int(np.argmin(mean))].name!r}"
-    if not moment.all():
-        return f"G of {constraints[int(dual.owner[np.argmin(moment)])].name!r}"
-    return None
-
-
-def pick(mask: Array, new: Array, old: Array) -> Array:
-    """Rows of ``new`` where ``mask`` (R, 1) holds, else of ``old``."""
-    return namespace(new).where(mask, new, old)
-
-
-def pick_dual(mask: Array, new: DualPoint, old: DualPoint) -> DualPoint:
-    """Runs of ``new`` where ``mask`` (R, 1) holds, else of ``old``."""
-    return DualPoint(*(pick(mask, getattr(new, part.name), getattr(old, part.name)) for part in fields(DualPoint)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

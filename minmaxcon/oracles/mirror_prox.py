@@ -9,11 +9,11 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import whole
 from minmaxcon.core import LevelProblem, Position, Start
-from minmaxcon.core.runs import mask_of
+from minmaxcon.core.runs import mask_of, where_runs
 from minmaxcon.geometry import DualPoint
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.oracles.exact import ExactOracle, Field, SaddleState, fail
-from minmaxcon.oracles.mirror import pick, pick_dual, proximal_parts
+from minmaxcon.oracles.mirror import proximal_parts
 
 __all__ = ["MirrorProx", "MirrorProxState"]
 
@@ -23,7 +23,7 @@ _FIRST_WINDOW = 8
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MirrorProxState(SaddleState):
-    """Where a query stands; ``field`` is the operator at the iterate."""
+    """State of a query; ``field`` is the operator at the iterate."""
 
     field: Field
 
@@ -133,10 +133,10 @@ class MirrorProx(ExactOracle):
         passed = (in_x + in_y <= far + state.slack[:, 0])[:, None] & mask_of(state.active, x)
 
         weight = xp.where(passed, size.gamma, 0.0 * size.gamma)
-        x, y = pick(passed, moved, x), pick_dual(passed, y_moved, y)
+        x, y = where_runs(passed, (moved, y_moved), (x, y))
         field = here
         if bool(passed.any()):
-            field, samples = Field.at(problem, dual, x, y).pick(passed, here), samples + rows
+            field, samples = where_runs(passed, Field.at(problem, dual, x, y), here), samples + rows
             state = fail(state, field, field.finite(), state.steps + 1)
         return replace(
             state,

@@ -1,4 +1,4 @@
-"""What stochastic oracles share: averages along the path, their bound, and values that stop being finite."""
+"""The base of stochastic oracles: weighted averages of what the steps visit, and the bound U that they give."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +14,11 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, whole
 from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
-from minmaxcon.core.runs import choose, finite_runs, mask_of
+from minmaxcon.core.runs import Layout, finite_runs, where_runs
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
-from minmaxcon.oracles.mirror import check_mixing, first_dual, nonfinite_term, pick_dual
+from minmaxcon.oracles.mirror import check_mixing, first_dual
+from minmaxcon.oracles.nonfinite import first_failures, nonfinite_cause
 from minmaxcon.oracles.step_rules import StepRule
 from minmaxcon.oracles.step_rules import step_rule as steps_of
 
@@ -27,7 +27,7 @@ __all__ = ["StochasticOracle", "StochasticState"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StochasticState:
-    """Where a query stands; everything that the next step needs.
+    """State of a query; everything that the next step needs.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class StochasticState:
     memory : object
         The step rule's memory.
     sums : array (R, d + 2k + 2p + 2)
-        Weighted sums, in float64, of x, y, a, u, v, the proximal term and the squared norm of the gradient (whatever
-        stops being finite is seen in them).
+        Weighted sums, in float64, of x, y, a, u, v, the proximal term and the squared norm of the gradient: whatever
+        stops being finite is seen in them.
     weight : array (R, 1)
         The sum of the weights.
     position : Position
@@ -120,14 +120,13 @@ class StochasticOracle(Oracle):
         x = start.x
         xp = namespace(x)
         dual, y = first_dual(problem, start, self.entropy_weight, self.mixing, self.runs)
-        width = x.shape[-1] + 2 * dual.levels + 2 * dual.inner_dimension + 2
 
         def probe() -> tuple[Array, Array]:
             return self._probe(problem, dual, x, start.position)
 
         with np.errstate(over="ignore", invalid="ignore"):  # the step that meets such a value names it
             memory = self.step_rule.start(problem, dual, x, probe)
-        sums = xp.double(xp.zeros((x.shape[0], width), x))
+        sums = xp.double(xp.zeros((x.shape[0], _layout(x, dual).width), x))
         none: tuple[str | None, ...] = (None,) * problem.runs
         limit = math.ceil(self.steps * effort - 1e-6)  # 300 * 1.1**2 is 363 and a little, by rounding
         return StochasticState(
@@ -153,18 +152,14 @@ class StochasticOracle(Oracle):
     def estimate(self, state: StochasticState) -> Estimate:
         """See :meth:`Oracle.estimate`."""
         xp = namespace(state.x)
-        d, k, p = state.x.shape[-1], state.dual.levels, state.dual.inner_dimension
-        started = state.weight > 0
-        mean = state.sums / xp.where(started, state.weight, state.weight + 1.0)
-        x, y, a, u, v = (mean[:, i:j] for i, j in _cuts((d, k, p, k, p)))
-        values = state.dual.support(u, v) + mean[:, -2:-1]
+        started, like = state.weight > 0, state.x
+        mean = _layout(like, state.dual).split(state.sums / xp.where(started, state.weight, state.weight + 1.0))
+        values = state.dual.support(mean.u, mean.v) + mean.proximal
         values = xp.where(started, values, values + float("inf"))
-        x = xp.where(started, x, xp.double(state.x))
-        like = state.x
         return Estimate(
-            x=xp.asarray(x, like),
-            weights=xp.asarray(xp.where(started, y, xp.double(state.y.weights)), like),
-            scaled=xp.asarray(a, like),
+            x=xp.asarray(xp.where(started, mean.x, xp.double(like)), like),
+            weights=xp.asarray(xp.where(started, mean.y, xp.double(state.y.weights)), like),
+            scaled=xp.asarray(mean.a, like),
             upper=np.asarray(to_numpy(xp.max(values))),
             values=np.asarray(to_numpy(values)),
             samples=state.steps * self.batch_size * self._batches_a_step,
@@ -184,38 +179,29 @@ class StochasticOracle(Oracle):
 
     def _freeze(self, before: StochasticState, after: StochasticState, count: int) -> StochasticState:
         """Put runs that are no longer finite back to their last good state, and name the step."""
-        bad = ~finite_runs(after.sums)
-        failure = list(before.failure)
-        if any(f is None for f, b in zip(failure, bad, strict=True) if b):
-            probe = before
-            drawn = before.problem.data.draw(before.position, count * self._batches_a_step, self.batch_size)[0]
-            while len(batches := tuple(islice(drawn, self._batches_a_step))) == self._batches_a_step:
-                last, probe = probe, self._run(probe, iter(batches))
-                for j in np.flatnonzero(~finite_runs(probe.sums)):
-                    if failure[j] is None:
-                        failure[j] = f"{self._cause(last, batches, int(j))} is not finite at step {last.steps}"
+        size, failure, found = self._batches_a_step, list(before.failure), {}
+        bad = [j for j in np.flatnonzero(~finite_runs(after.sums)) if failure[j] is None]
+        if bad:
+            drawn = before.problem.data.draw(before.position, count * size, self.batch_size)[0]
+            steps = zip(*[drawn] * size, strict=False)  # a stream may end within a step
+            found = first_failures(
+                before,
+                before.steps,
+                steps,
+                lambda state, batches: self._run(state, iter(batches)),
+                lambda state: finite_runs(state.sums),
+                lambda last, batches, _, run: nonfinite_cause(
+                    last.problem, last.dual, self._visited(last, batches), run
+                ),
+            )
+        for j in bad:
             # A constraint that is not a function of x and the batch may not do it again.
-            span = f"between steps {before.steps} and {after.steps}"
-            for j in np.flatnonzero(bad):
-                failure[j] = failure[j] or f"a value is not finite {span}"
+            span = f"a value is not finite between steps {before.steps} and {after.steps}"
+            failure[j] = found.get(int(j), span)
         frozen = np.array([f is not None for f in failure])
-        return replace(
-            after,
-            x=choose(frozen, before.x, after.x),
-            y=pick_dual(mask_of(frozen, after.x), before.y, after.y),
-            sums=choose(frozen, before.sums, after.sums),
-            weight=choose(frozen, before.weight, after.weight),
-            failure=tuple(failure),
-        )
-
-    def _cause(self, state: StochasticState, batches: tuple[Batch, ...], run: int) -> str:
-        """Name what is not finite for one run in the step that ``batches`` make, causes before effects."""
-        for x, batch in self._visited(state, batches):
-            found = state.problem.family.evaluate(x, batch)
-            named = nonfinite_term(state.problem, state.dual, found.F, found.G, run)
-            if named is not None:
-                return named
-        return "the gradient"  # or, in float32, its square
+        names = ("x", "y", "sums", "weight")
+        kept = {name: where_runs(frozen, getattr(before, name), getattr(after, name)) for name in names}
+        return replace(after, **kept, failure=tuple(failure))
 
     def _probe(
         self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, position: Position
@@ -242,6 +228,6 @@ _PROBES = 16
 """Points of the sets at which the theory's step sizes measure gradients."""
 
 
-def _cuts(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
-    ends = np.cumsum(sizes).tolist()
-    return [(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+def _layout(x: Array, dual: PerspectiveGenerator) -> Layout:
+    k, p = dual.levels, dual.inner_dimension
+    return Layout(x=x.shape[-1], y=k, a=p, u=k, v=p, proximal=1, gradient=1)

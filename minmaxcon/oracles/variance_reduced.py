@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import batch_number, check_draw, whole
 from minmaxcon.core import Batch, LevelProblem, Position, Start
-from minmaxcon.core.runs import finite_runs, mask_of
-from minmaxcon.geometry import DualPoint
+from minmaxcon.core.runs import Layout, finite_runs, mask_of, where_runs
+from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
-from minmaxcon.oracles.exact import ExactOracle, Field, SaddleState, fail
-from minmaxcon.oracles.mirror import DualMirror, nonfinite_term, pick, pick_dual, proximal_parts
+from minmaxcon.oracles.exact import ExactOracle, Field, SaddleState, fail, layout
+from minmaxcon.oracles.mirror import DualMirror, proximal_parts
+from minmaxcon.oracles.nonfinite import first_failures, nonfinite_term
 
 __all__ = ["VarianceReduced", "VarianceReducedState"]
 
@@ -24,7 +26,7 @@ _PIECE = 20
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VarianceReducedState(SaddleState):
-    """Where a query stands.
+    """State of a query.
 
     Attributes
     ----------
@@ -135,8 +137,7 @@ class VarianceReduced(ExactOracle):
         mirror, x = DualMirror(first.dual), first.x
         anchor_x, anchor_y = problem.primal.gradient(x), mirror.coordinates(first.y)
         xp = namespace(x)
-        width = first.sums.shape[-1] + anchor_x.shape[-1] + anchor_y.shape[-1]
-        epoch = xp.double(xp.zeros((x.shape[0], width), x))
+        epoch = xp.double(xp.zeros((x.shape[0], _epoch_layout(x, first.dual).width), x))
         given = {name: getattr(first, name) for name in SaddleState.__dataclass_fields__}
         given |= {"limit": length * int(np.ceil(self.epochs * effort - 1e-6)), "check": length}
         return VarianceReducedState(
@@ -177,16 +178,17 @@ class VarianceReduced(ExactOracle):
         """Make some steps, and keep those of the runs whose inequality holds."""
         after, sums, epoch, parts = self._steps(state, batches, length)
         xp = namespace(state.x)
-        if (state.active & ~(finite_runs(parts) & finite_runs(sums))).any():
+        if (state.active & ~finite_runs(parts, sums)).any():
             state = self._name(state, batches, length)
         in_x, in_y, allowed = parts[:, :1], parts[:, 1:2], parts[:, 2:]
         passed = (in_x + in_y <= allowed + len(batches) * state.slack) & mask_of(state.active, state.x)
         weight = xp.where(passed, state.size.gamma, 0.0 * state.size.gamma)
         count = len(batches)
+        x, y = where_runs(passed, after, (state.x, state.y))
         return replace(
             state,
-            x=pick(passed, after[0], state.x),
-            y=pick_dual(passed, after[1], state.y),
+            x=x,
+            y=y,
             size=state.size.tried(passed, in_x, in_y, growth=1.05, shrink=0.5),
             sums=state.sums + xp.where(passed, weight * sums, 0.0 * state.sums),
             weight=state.weight + count * weight,
@@ -238,22 +240,23 @@ class VarianceReduced(ExactOracle):
         """End an epoch: its means are the next snapshot and anchor, where any of its steps were kept."""
         xp, x, dual = namespace(state.x), state.x, state.dual
         some = state.epoch_weight > 0
-        mean = xp.asarray(state.epoch / xp.where(some, state.epoch_weight, state.epoch_weight + 1.0), x)
-        d, k, p = x.shape[-1], dual.levels, dual.inner_dimension
-        weights, scaled = mean[:, d : d + k], mean[:, d + k : d + k + p]
-        spread = dual.spread(weights)
-        inner = xp.where(spread > 0, scaled / xp.where(spread > 0, spread, spread + 1.0), state.y_snapshot.inner)
-        rest = mean[:, d + k + p :]
-        snapshot = xp.where(some, mean[:, :d], state.x_snapshot)
-        y_snapshot = pick_dual(some, dual.point(weights, inner), state.y_snapshot)
+        epoch = xp.asarray(state.epoch / xp.where(some, state.epoch_weight, state.epoch_weight + 1.0), x)
+        mean = _epoch_layout(x, dual).split(epoch)
+        spread = dual.spread(mean.y)
+        inner = xp.where(spread > 0, mean.a / xp.where(spread > 0, spread, spread + 1.0), state.y_snapshot.inner)
+        snapshot, y_snapshot, anchor_x, anchor_y = where_runs(
+            some,
+            (mean.x, dual.point(mean.y, inner), mean.mirror_x, mean.mirror_y),
+            (state.x_snapshot, state.y_snapshot, state.anchor_x, state.anchor_y),
+        )
         field = Field.at(state.problem, dual, snapshot, y_snapshot)
         state = fail(state, field, field.finite(), state.steps)
         return replace(
             state,
             x_snapshot=snapshot,
             y_snapshot=y_snapshot,
-            anchor_x=xp.where(some, rest[:, :d], state.anchor_x),
-            anchor_y=xp.where(some, rest[:, d:], state.anchor_y),
+            anchor_x=anchor_x,
+            anchor_y=anchor_y,
             field=field,
             samples=state.samples + int(state.problem.data.size or 0),
             epoch=0.0 * state.epoch,
@@ -261,22 +264,29 @@ class VarianceReduced(ExactOracle):
         )
 
     def _name(self, state: VarianceReducedState, batches: list[Batch], length: int) -> VarianceReducedState:
-        """Find the step at which a run stops being finite, and freeze it at the beginning of the piece.
+        """Freeze the runs that stop being finite at the beginning of the piece, and name the step.
 
         Runs whose terms are finite have only made too long a step, and try again.
         """
-        failure, probe = list(state.failure), state
-        for i, batch in enumerate(batches):
-            after, sums, _, parts = self._steps(probe, [batch], length)
-            xp = namespace(probe.x)
-            ahead = xp.asarray(sums[:, : probe.x.shape[-1]], probe.x)
-            for j in np.flatnonzero(~finite_runs(parts) | ~finite_runs(sums)):
-                named = _cause(probe, ahead, batch, int(j))
-                if failure[j] is None and state.active[j] and named is not None:
-                    failure[j] = f"{named} is not finite at step {state.steps + i}"
-            probe = replace(probe, x=after[0], y=after[1])
-        lost = np.array([found is not None for found in failure])
-        return replace(state, failure=tuple(failure), active=state.active & ~lost)
+
+        def move(probe: tuple[Any, ...], batch: Batch) -> Any:
+            after, sums, _, parts = self._steps(probe[0], [batch], length)
+            return replace(probe[0], x=after[0], y=after[1]), sums, parts
+
+        def cause(before: Any, batch: Batch, after: Any, run: int) -> str | None:
+            ahead = namespace(state.x).asarray(layout(state.x, state.dual).split(after[1]).x, state.x)
+            return _cause(before[0], ahead, batch, run) if state.active[run] else None
+
+        found = first_failures(
+            (state,), state.steps, batches, move, lambda after: finite_runs(after[1], after[2]), cause
+        )
+        failure = tuple(found.get(run, known) for run, known in enumerate(state.failure))
+        return replace(state, failure=failure, active=state.active & np.array([one is None for one in failure]))
+
+
+def _epoch_layout(x: Array, dual: PerspectiveGenerator) -> Layout:
+    size = x.shape[-1]
+    return layout(x, dual, mirror_x=size, mirror_y=2 * dual.levels + dual.inner_dimension)
 
 
 def _cause(state: VarianceReducedState, ahead: Array, batch: Batch, run: int) -> str | None:

@@ -20,7 +20,7 @@ from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency, Un
 from minmaxcon.results.machine import describe_machine, load_average
 from minmaxcon.results.records import FEASIBLE, plain, versions
 from minmaxcon.solvers import Progress, named_solver, solve
-from minmaxcon.solvers.averaging.checkpoint import LEAST_SPAN
+from minmaxcon.solvers.sfls import LEAST_SPAN
 
 __all__ = [
     "Comparison",

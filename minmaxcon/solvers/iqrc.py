@@ -1,28 +1,23 @@
-"""The inexact quadratically regularised constrained method, for weakly convex problems."""
+r"""The inexact quadratically regularised constrained method: :math:`\tilde x_{s+1}`, a proximal point of the last."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import number, whole
-from minmaxcon.core import MinMaxProblem, Needs, Outcome, Solver, Start, Status
-from minmaxcon.core.runs import choose, put_rows, take_start
+from minmaxcon.core import MinMaxProblem, Needs, Outcome, Points, Position, RunsState, Solver, Start, Status
+from minmaxcon.core.runs import put_runs, take_runs, where_runs
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.smd import SMD
-from minmaxcon.solvers.iqrc_state import IQRCState, moved, sought
-from minmaxcon.solvers.repair import measure
 from minmaxcon.solvers.sfls import SFLS
-from minmaxcon.solvers.state import first_fields
 from minmaxcon.solvers.weak_convexity import proximal_inaccuracy, warn_of_weight
 
 __all__ = ["IQRC", "IQRCState"]
-
 
 _STALLS = 3
 _SHORT = 0.02
@@ -30,6 +25,44 @@ _SHORT = 0.02
 
 _ROUNDING = 1e-7
 """Movements below this, relative to the point, are those of rounding."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IQRCState(RunsState):
+    r"""State of a solve; ``points`` are the centres :math:`\tilde x_s`.
+
+    Attributes
+    ----------
+    best : Points
+        The best feasible iterate so far, else the least infeasible one.
+    picked : Points
+        The iterate that the ``"random"`` rule returns.
+    movement : ndarray (R,)
+        :math:`|\tilde x_{s+1} - \tilde x_s|` of the last outer step.
+    outer : int
+        Outer steps done.
+    stalls : ndarray (R,)
+        How many times in a row the oracle has found nothing better than its start.
+    seeking : ndarray (R,) of bool
+        The runs that first look for a strictly feasible point of the problem itself.
+    active : ndarray of int
+        The runs of the current proximal problem, or of the search.
+    inner : object or None
+        The oracle's state.
+    origin : Position
+        Where the solve began to read. On finite data the s-th outer step draws random numbers of its own, whatever the
+        steps before have used, so that a run of many equals the same run alone.
+    """
+
+    best: Points
+    picked: Points
+    movement: Any
+    outer: int
+    stalls: Any
+    seeking: Any
+    active: Any
+    inner: Any
+    origin: Position
 
 
 class IQRC(Solver):
@@ -130,171 +163,141 @@ class IQRC(Solver):
         return other
 
     def init(self, problem: MinMaxProblem, start: Start) -> IQRCState:
-        """See :meth:`Solver.init`; refuses a start whose exact values are not finite.
+        """See :meth:`Solver.init`.
 
         Warns
         -----
         WeakConvexityWarning
             If the weight is not above a modulus that is declared, or that points near the start prove.
         """
-        begun = first_fields(problem, start)
-        x, objective, constraints = begun["x"], begun["objective"], begun["constraints"]
-        warn_of_weight(problem, x, self.weight)
-        runs = len(objective)
-        convex = all(constraint.modulus <= 0 for constraint in problem.constraints)
-        searchable = convex and problem.data.size is not None
+        begun, runs = RunsState.begun(problem, start), int(start.x.shape[0])
+        points: Points = begun["points"]
+        warn_of_weight(problem, points.x, self.weight)
+        searchable = problem.data.size is not None and all(c.modulus <= 0 for c in problem.constraints)
         return IQRCState(
             **begun,
-            best=x,
-            best_objective=objective,
-            best_constraints=constraints,
+            best=points,
+            picked=points,
             movement=np.full(runs, np.inf),
-            picked=x,
-            picked_values=np.concatenate([objective[:, None], constraints], axis=1),
             outer=0,
             stalls=np.zeros(runs, dtype=int),
-            seeking=(constraints.max(axis=1) >= 0) & searchable,
+            seeking=(points.violation >= 0) & searchable,
             active=np.arange(runs),
             inner=None,
             origin=start.position,
         )
 
-    def finished(self, state: IQRCState) -> bool:
-        """See :meth:`Solver.finished`."""
-        return all(status is not None for status in state.status)
-
     def step(self, state: IQRCState) -> IQRCState:
         """See :meth:`Solver.step`: one step of the oracle."""
         seeking = bool(state.seeking.any())
         if state.inner is None:
-            active = np.flatnonzero(state.seeking if seeking else [status is None for status in state.status])
-            start = take_start(replace(state.next, x=state.x), active)
+            active = np.flatnonzero(state.seeking) if seeking else state.going
+            position = state.next.position
+            if state.problem.data.size is not None:
+                position = state.origin if seeking else state.origin.jumped(2 * state.outer + 1)
+            x, dual = take_runs((state.x, state.next.dual), active)
+            start = Start(x, dual, position)
             problem = state.problem.take(active)
             if not seeking:
                 problem = problem.with_proximal(np.asarray(to_numpy(start.x)), self.weight)
-            if state.problem.data.size is not None:
-                position = state.origin if seeking else state.origin.jumped(2 * state.outer + 1)
-                start = replace(start, position=position)
             state = replace(state, active=active, inner=self.oracle.take(active).init(problem, start))
         inner, oracle = state.inner, self.oracle.take(state.active)
         if not oracle.finished(inner):
             inner = oracle.step(inner)
             state = replace(state, inner=inner)
+        ended = oracle.finished(inner)
         if seeking:
-            return sought(state, oracle.outcome(inner), oracle.finished(inner))
-        return self._end(state) if oracle.finished(inner) else state
+            return self._sought(state, oracle.outcome(inner), ended)
+        return self._end(state, oracle.outcome(inner)) if ended else state
 
     def outcome(self, state: IQRCState) -> Outcome:
         """See :meth:`Solver.outcome`. No lower bound is claimed: the problem need not be convex."""
-        exact = state.problem.data.size is not None
-        steps, samples = state.steps, state.samples
-        if state.inner is not None:
-            running = self.oracle.outcome(state.inner)
-            steps, samples = steps + running.steps, samples + running.samples
-        if self.output == "last":
-            x, objective, constraints = state.x, state.objective, state.constraints
-        elif self.output == "random":
-            x, objective, constraints = state.picked, state.picked_values[:, 0], state.picked_values[:, 1:]
-        else:
-            x, objective, constraints = state.best, state.best_objective, state.best_constraints
-        return Outcome(
-            x=x,
-            objective=objective,
-            constraints=constraints,
-            lower=np.full(len(state.status), -np.inf),
-            exact=exact,
-            confidence=float(exact),
-            status=tuple(Status.BUDGET if status is None else status for status in state.status),
-            reason=state.reason,
-            trace=state.trace,
-            steps=steps,
-            samples=samples,
-            next=state.next,
-        )
+        points = {"best": state.best, "last": state.points, "random": state.picked}[self.output]
+        if state.inner is None:
+            return state.outcome(points)
+        running = self.oracle.outcome(state.inner)
+        return state.outcome(points, running.steps, running.samples)
 
-    def _inaccuracy(self, problem: MinMaxProblem, found: Outcome) -> Any:
-        r"""Bound the distance of the oracle's points from the proximal points :math:`\hat x`."""
-        modulus = self.weight - problem.modulus
-        lower = found.lower if found.exact else np.full_like(found.objective, -np.inf)
-        return proximal_inaccuracy(modulus, found.objective, lower, found.constraints)
+    @staticmethod
+    def _sought(state: IQRCState, found: Outcome, ended: bool) -> IQRCState:
+        """Return the state after a look at the search; a run leaves it with its first strictly feasible point."""
+        runs, seeking, verdicts = state.active, state.seeking.copy(), {}
+        old, better = take_runs(state.points, runs), np.zeros(len(state.active), dtype=bool)
+        for i, (j, worst) in enumerate(zip(runs, found.points.violation, strict=True)):
+            final = found.status[i] in {Status.INFEASIBLE, Status.INCONSISTENT, Status.DIVERGED}
+            if not seeking[j] or not (worst < 0 or final or ended):
+                continue
+            seeking[j] = False
+            if final and not worst < 0:
+                verdicts[int(j)] = found.status[i], found.reason[i]
+            better[i] = worst < old.violation[i]
+        points = put_runs(state.points, runs, where_runs(better, found.points, old))
+        state = replace(state.judged(verdicts), seeking=seeking, points=points, best=points, picked=points)
+        if seeking.any():
+            return state
+        return replace(state, inner=None, steps=state.steps + found.steps, samples=state.samples + found.samples)
 
-    def _end(self, state: IQRCState) -> IQRCState:
-        runs, found = state.active, self.oracle.outcome(state.inner)
-        xp = namespace(state.x)
-        new = found.x
-        if found.exact:
-            objective, constraints = measure(state.problem.take(runs), new)
-        else:
-            objective, constraints = found.objective, found.constraints
-        movement = np.asarray(to_numpy(state.problem.primal.norm(new - xp.rows(state.x, runs))), dtype=float)
-        stationarity = movement + self._inaccuracy(state.problem, found)
+    def _end(self, state: IQRCState, found: Outcome) -> IQRCState:
+        """Move the centres to what the oracle has found, and decide which runs have ended."""
+        runs, problem, outer = state.active, state.problem, state.outer + 1
+        center, best, picked = take_runs((state.points, state.best, state.picked), runs)
+        new = Points.measured(problem.take(runs), found.x) if found.exact else found.points
+        movement = np.asarray(to_numpy(problem.primal.norm(new.x - center.x)), dtype=float)
+        lower = found.lower if found.exact else np.full_like(found.lower, -np.inf)
+        stationarity = movement + proximal_inaccuracy(self.weight - problem.modulus, found.points, lower)
         # A short step may also mean that the oracle failed, so it proves nothing by itself.
         proof = np.isfinite(stationarity)
-        size = np.asarray(to_numpy(state.problem.primal.norm(new)), dtype=float)
+        size = np.asarray(to_numpy(problem.primal.norm(new.x)), dtype=float)
         short = movement <= np.where(proof, _ROUNDING * (1.0 + size), _SHORT * self.tolerance)
         stalls = state.stalls.copy()
         stalls[runs] = np.where(short, stalls[runs] + 1, 0)
-        status, reason = list(state.status), list(state.reason)
-        rows: list[Mapping[str, Any]] = []
-        outer = state.outer + 1
         # The proof is about the centre, which therefore must be feasible, and is what the run ends with.
-        certified = (stationarity <= self.tolerance) & (state.constraints[runs].max(axis=1) <= 0)
-        for i, j in enumerate(runs):
-            feasible = bool(constraints[i].max() <= 0)
-            if found.status[i] in (Status.DIVERGED, Status.INCONSISTENT):
-                status[j], reason[j] = found.status[i], found.reason[i]
-                certified[i] = False
+        broken = np.array([status in (Status.DIVERGED, Status.INCONSISTENT) for status in found.status])
+        certified = (stationarity <= self.tolerance) & center.feasible & ~broken
+        elsewhere = np.asarray(to_numpy((picked.x != center.x).any(axis=-1)))
+        verdicts, rows = {}, []
+        for i, j in enumerate(map(int, runs)):
+            verdict: tuple[Status | None, str] = state.status[j], state.reason[j]
+            if broken[i]:
+                verdict = found.status[i], found.reason[i]
             elif certified[i]:
                 text = f"the proximal point is proved to lie within {stationarity[i]:.3g}"
-                status[j], reason[j] = Status.SOLVED, f"nearly stationary: {text}."
-                if self.output == "random" and bool((state.picked[j] != state.x[j]).any()):
+                verdict = Status.SOLVED, f"nearly stationary: {text}."
+                if self.output == "random" and elsewhere[i]:
                     text = f"{text} of another iterate than the one drawn, about which nothing is proved"
-                    status[j], reason[j] = Status.BUDGET, f"{text}."
+                    verdict = Status.BUDGET, f"{text}."
             elif stalls[j] >= _STALLS:
-                what = (
-                    "found nothing better"
-                    if proof[i]
-                    else f"moved by no more than {_SHORT * self.tolerance:g}, which proves nothing"
-                )
-                status[j], reason[j] = Status.BUDGET, f"{_STALLS} times in a row the oracle {what}."
+                unproved = f"moved by no more than {_SHORT * self.tolerance:g}, which proves nothing"
+                what = "found nothing better" if proof[i] else unproved
+                verdict = Status.BUDGET, f"{_STALLS} times in a row the oracle {what}."
             elif outer >= self.iterations:
-                status[j], reason[j] = Status.BUDGET, f"the last proximal step has length {movement[i]:.3g}."
-            if status[j] is Status.BUDGET and not feasible:
-                reason[j] = f"{reason[j][:-1]}; its oracle said: {found.reason[i]}"
+                verdict = Status.BUDGET, f"the last proximal step has length {movement[i]:.3g}."
+            if verdict[0] is Status.BUDGET and not new.feasible[i]:
+                verdict = verdict[0], f"{verdict[1][:-1]}; its oracle said: {found.reason[i]}"
+            verdicts[j] = verdict
             rows.append(
                 {
-                    "run": int(j),
+                    "run": j,
                     "level": state.outer,
-                    "objective": float(objective[i]),
-                    "violation": float(constraints[i].max()),
+                    "objective": float(new.objective[i]),
+                    "violation": float(new.violation[i]),
                     "movement": float(movement[i]),
                     "stationarity": float(stationarity[i]),
                     "steps": state.steps + found.steps,
                 }
             )
-        new = choose(certified, xp.rows(state.x, runs), new)
-        objective = np.where(certified, state.objective[runs], objective)
-        constraints = np.where(certified[:, None], state.constraints[runs], constraints)
-        best_violation = state.best_constraints[runs].max(axis=1)
-        violation = constraints.max(axis=1)
-        better = np.where(
-            best_violation <= 0, (violation <= 0) & (objective < state.best_objective[runs]), violation < best_violation
-        )
-        better |= certified
+        new = where_runs(certified, center, new)
         # Reservoir sampling: uniform over the outer iterates, with random numbers that no sample is drawn with.
-        draw = state.origin.jumped(2 * outer).rng().random()
-        pick = (draw * outer < 1.0) & ~certified
-        state = moved(state, "x", runs, new, objective, constraints)
-        state = moved(state, "best", runs[better], new[better], objective[better], constraints[better])
-        state = moved(state, "picked", runs[pick], new[pick], objective[pick], constraints[pick])
+        drawn = (state.origin.jumped(2 * outer).rng().random() * outer < 1.0) & ~certified
         return replace(
-            state,
-            movement=put_rows(state.movement, runs, movement),
+            state.judged(verdicts),
+            points=put_runs(state.points, runs, new),
+            best=put_runs(state.best, runs, where_runs(new.better(best) | certified, new, best)),
+            picked=put_runs(state.picked, runs, where_runs(drawn, new, picked)),
+            movement=put_runs(state.movement, runs, movement),
             outer=outer,
             stalls=stalls,
             inner=None,
-            status=tuple(status),
-            reason=tuple(reason),
             trace=(*state.trace, *rows),
             steps=state.steps + found.steps,
             samples=state.samples + found.samples,

@@ -1,30 +1,57 @@
-"""The stochastic feasible level-set method."""
+r"""The stochastic feasible level-set method, :math:`r \leftarrow r + U(r)/(2\theta)`."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 
-from minmaxcon.arrays import Array
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number, whole
-from minmaxcon.core import MinMaxProblem, Needs, Oracle, Outcome, Position, Solver, Start, Status
-from minmaxcon.core.runs import put_dual, put_rows, take_start
+from minmaxcon.core import (
+    Estimate,
+    LevelProblem,
+    MinMaxProblem,
+    Needs,
+    Oracle,
+    Outcome,
+    Points,
+    Position,
+    RunsState,
+    Solver,
+    Start,
+    Status,
+)
+from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.runs import put_runs, take_runs, where_runs
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
 from minmaxcon.oracles.smd import SMD
-from minmaxcon.solvers.averaging.checkpoint import LEAST_SPAN
-from minmaxcon.solvers.judge import judge_exactly, judge_stream
-from minmaxcon.solvers.state import RunsState, first_fields
+from minmaxcon.solvers.feasibility import contradictions, pull_back
 
-__all__ = ["SFLS", "SFLSState"]
+__all__ = ["LEAST_SPAN", "SFLS", "SFLSState"]
+
+LEAST_SPAN = 0.01
+"""The span of the objective counts as at least this share of 1 + |f_0(x)|."""
+
+_TIE = 1e-9
+"""Violations and bounds nearer to 0 than this count as 0."""
+
+_UNPROVED = "no lower bound is known, as where a function does not declare convex = True."
+_ENDED = "the stream has ended; the point is feasible by estimate."
+_KNOWN = ("points", "level", "anchor", "first", "lower", "opening")
+"""The fields that the end of a query changes, one row per run."""
+
+Verdict = tuple[Status | None, str]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SFLSState(RunsState):
-    """Where a solve stands; ``x`` is the best point so far, and ``next`` has the duals of levels.
+    """State of a solve; ``points`` are the best so far, and ``next`` has the duals of levels.
 
     Attributes
     ----------
@@ -34,12 +61,10 @@ class SFLSState(RunsState):
         A strictly feasible point of each run, where one is known: the point whose objective was the first level.
     first : ndarray (R,)
         The first level :math:`r_0`.
-    lower : ndarray (R,)
-        Lower bounds on the optimal values.
     opening : ndarray (R,)
         The first bound :math:`U(r_0)`, against which progress is measured where there is no certificate.
     search_dual : DualPoint or None
-        The duals of searches, which have no weight of the objective.
+        The duals of searches, which have no multiplier of the objective.
     rounds, searched : ndarray (R,) of int
         Queries begun, of each run: its own clock; and how many of them were searches.
     positions : tuple of Position
@@ -53,7 +78,6 @@ class SFLSState(RunsState):
     level: Any
     anchor: Array
     first: Any
-    lower: Any
     opening: Any
     search_dual: DualPoint | None
     rounds: Any
@@ -61,6 +85,11 @@ class SFLSState(RunsState):
     positions: tuple[Position, ...]
     active: Any
     query: Any
+
+    @property
+    def searching(self) -> bool:
+        """Whether the current query looks for strictly feasible points."""
+        return bool(np.isinf(self.level[self.active]).any())
 
 
 class SFLS(Solver):
@@ -163,22 +192,15 @@ class SFLS(Solver):
         return other
 
     def init(self, problem: MinMaxProblem, start: Start) -> SFLSState:
-        """See :meth:`Solver.init`; evaluates the start exactly on finite data.
-
-        Raises
-        ------
-        InvalidInput
-            If its values are not finite.
-        """
-        begun = first_fields(problem, start)
-        x, objective, runs = begun["x"], begun["objective"], int(start.x.shape[0])
-        level = np.where(begun["constraints"].max(axis=1) < 0, objective + self.slack, np.inf)
+        """See :meth:`Solver.init`; evaluates the start exactly on finite data."""
+        begun, runs = RunsState.begun(problem, start), int(start.x.shape[0])
+        points: Points = begun["points"]
+        level = np.where(points.violation < 0, points.objective + self.slack, np.inf)
         return SFLSState(
             **begun,
             level=level,
-            anchor=x,
+            anchor=points.x,
             first=level.copy(),
-            lower=np.full(runs, -np.inf),
             opening=np.full(runs, np.nan),
             search_dual=None,
             rounds=np.zeros(runs, dtype=int),
@@ -187,10 +209,6 @@ class SFLS(Solver):
             active=np.arange(0),
             query=None,
         )
-
-    def finished(self, state: SFLSState) -> bool:
-        """See :meth:`Solver.finished`."""
-        return all(status is not None for status in state.status)
 
     def step(self, state: SFLSState) -> SFLSState:
         """See :meth:`Solver.step`: one advance of the oracle; levels end when the oracle's query does."""
@@ -201,87 +219,265 @@ class SFLS(Solver):
         return self._end(state) if self.oracle.finished(query) else state
 
     def outcome(self, state: SFLSState) -> Outcome:
-        """See :meth:`Solver.outcome`; a query that is under way counts for nothing yet."""
-        exact = state.problem.data.size is not None
-        steps, samples = state.steps, state.samples
-        if state.query is not None:
-            running = self.oracle.estimate(state.query)
-            steps, samples = steps + running.steps, samples + running.samples
-        return Outcome(
-            x=state.x,
-            objective=state.objective,
-            constraints=state.constraints,
-            lower=state.lower,
-            exact=exact,
-            confidence=float(exact),
-            status=tuple(Status.BUDGET if status is None else status for status in state.status),
-            reason=state.reason,
-            trace=state.trace,
-            steps=steps,
-            samples=samples,
-            next=state.next,
-        )
+        """See :meth:`Solver.outcome`; of a query that is under way only the cost counts yet."""
+        if state.query is None:
+            return state.outcome()
+        running = self.oracle.estimate(state.query)
+        return state.outcome(steps=running.steps, samples=running.samples)
 
     def _begin(self, state: SFLSState) -> SFLSState:
         """Start a query for the runs whose clocks are behind; of those, the ones that search for a feasible point."""
-        waiting = np.flatnonzero([status is None for status in state.status])
+        waiting = state.going
         clock = int(state.rounds[waiting].min())
         ready = waiting[state.rounds[waiting] == clock]
-        searching = np.isinf(state.level[ready])
-        active = ready[searching] if searching.any() else ready
+        search = np.isinf(state.level[ready])
+        searching = bool(search.any())
+        active = ready[search] if searching else ready
         part = state.problem.take(active)
-        problem = part.feasibility(active.size) if searching.any() else part.at_level(state.level[active])
-        dual = state.search_dual if searching.any() else state.next.dual
-        start = take_start(replace(state.next, dual=dual, position=state.positions[clock]), active)
-        confidence = 1.0 - self.delta / 2.0 ** (clock + 1)
+        problem = part.feasibility(active.size) if searching else part.at_level(state.level[active])
+        dual = state.search_dual if searching else state.next.dual
+        x, dual = take_runs((state.next.x, dual), active)
+        start = Start(x, dual, state.positions[clock])
         # The effort depends on the run's own clock alone, so that a run of many equals the same run alone.
-        effort = self.growth**clock
         query = self.oracle.take(active).begin(
-            problem, start, accuracy=self.oracle_error, confidence=confidence, effort=effort
+            problem,
+            start,
+            accuracy=self.oracle_error,
+            confidence=1.0 - self.delta / 2.0 ** (clock + 1),
+            effort=self.growth**clock,
         )
         rounds, searched = state.rounds.copy(), state.searched.copy()
         rounds[active] += 1
-        searched[active] += bool(searching.any())
+        searched[active] += searching
         return replace(state, query=query, active=active, rounds=rounds, searched=searched)
 
     def _end(self, state: SFLSState) -> SFLSState:
         """Judge the estimate, move the levels, and decide which runs have ended."""
-        estimate = self.oracle.estimate(state.query)
-        judge = judge_stream if state.problem.data.size is None else judge_exactly
-        found = judge(state, estimate, self)
-        runs = state.active
-        status, reason = list(state.status), list(state.reason)
-        for i, j in enumerate(runs):
-            status[j], reason[j] = found.status[i], found.reason[i]
-
-        def put(name: str) -> Any:
-            return put_rows(getattr(state, name), runs, getattr(found, name))
-
-        after, searched = estimate.next, bool(np.isinf(state.level[runs[0]]))
-        problem = state.problem.feasibility() if searched else state.problem.at_level(state.level)
-        dual = put_dual(state.search_dual if searched else state.next.dual, runs, after.dual, problem, state.x)
-        positions, clock = state.positions, int(state.rounds[runs[0]])
+        estimate, runs, searching = self.oracle.estimate(state.query), state.active, state.searching
+        known = SimpleNamespace(**{name: take_runs(getattr(state, name), runs) for name in _KNOWN})
+        judge = self._judge_estimate if state.problem.data.size is None else self._judge_exactly
+        verdicts, columns = judge(state, estimate, known)
+        for i, failure in enumerate(estimate.failure):
+            if failure is not None:
+                verdicts[i] = Status.DIVERGED, f"{failure} of query {state.rounds[runs[i]]}."
+        after, positions, clock = estimate.next, state.positions, int(state.rounds[runs[0]])
         if len(positions) == clock and any(failure is None for failure in estimate.failure):
             positions = (*positions, after.position)
-        level_dual = state.next.dual if searched else dual
-
+        old, dual = state.search_dual if searching else state.next.dual, after.dual
+        if dual is not None and len(runs) < len(state.status):
+            problem = state.problem.feasibility() if searching else state.problem.at_level(state.level)
+            dual = put_runs(problem.dual().center(state.x) if old is None else old, runs, dual)
+        level_dual = state.next.dual if searching else dual
+        changes = {name: put_runs(getattr(state, name), runs, getattr(known, name)) for name in _KNOWN}
         return replace(
-            state,
-            level=put("level"),
-            anchor=put("anchor"),
-            first=put("first"),
-            x=put("x"),
-            objective=put("objective"),
-            constraints=put("constraints"),
-            lower=put("lower"),
-            opening=put("opening"),
-            status=tuple(status),
-            reason=tuple(reason),
-            next=Start(put_rows(state.next.x, runs, after.x), level_dual, positions[-1]),
-            search_dual=dual if searched else state.search_dual,
+            state.judged({int(j): verdict for j, verdict in zip(runs, verdicts, strict=True)}),
+            **changes,
+            next=Start(put_runs(state.next.x, runs, after.x), level_dual, positions[-1]),
+            search_dual=dual if searching else state.search_dual,
             positions=positions,
             query=None,
-            trace=(*state.trace, *found.rows),
+            trace=(*state.trace, *self._rows(state, estimate, columns)),
             steps=state.steps + estimate.steps,
             samples=state.samples + estimate.samples,
         )
+
+    def _judge_exactly(
+        self, state: SFLSState, estimate: Estimate, known: Any
+    ) -> tuple[list[Verdict], Mapping[str, Any]]:
+        """Judge a query on finite data by exact evaluation: change what is known, and return verdicts and columns."""
+        runs, searching = state.active, state.searching
+        problem, old = state.problem.take(runs), known.points
+        family = problem.constraint_family if searching else problem.family
+        new = found = Points.measured(problem, family.refine(estimate.x, problem.data))
+        violation = found.violation
+        question = problem.feasibility(runs.size) if searching else problem.at_level(known.level)
+        bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x)
+        hit = (violation < -_TIE) & np.isfinite(found.objective)
+        if searching:
+            upper = violation
+            known.anchor = where_runs(hit, found.x, known.anchor)
+            known.level = np.where(hit, found.objective + self.slack, known.level)
+            known.first = np.where(hit, known.level, known.first)
+        else:
+            upper = np.maximum(found.objective - known.level, violation)
+            if (violation > 0).any():
+                slack = Points.measured(problem, known.anchor).violation
+                back = pull_back(problem, known.anchor, slack, found.x, np.maximum(violation, _TIE))
+                new = where_runs(violation > 0, back, found)
+            weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
+            root = np.where(weight > 1e-8, known.level + bound / np.maximum(weight, 1e-8), -np.inf)
+            known.lower = np.maximum(known.lower, root)
+            stuck = ((new.objective >= old.objective) | (new.violation > 0)) & (old.objective >= known.level)
+            if stuck.any():  # perhaps the first point is the best: then its dual is (1, 0, ..., 0)
+                known.lower = np.where(stuck, np.maximum(known.lower, _unconstrained(question, estimate)), known.lower)
+            known.opening = np.where(np.isnan(known.opening), upper, known.opening)
+        known.points = best = old.or_better(new)
+        if not searching:  # r + P/(2 theta), with the best feasible objective in the place of r + P
+            lowered = known.level + (best.objective - known.level) / (2.0 * self.theta)
+            known.level = np.where(best.objective < known.level, lowered, known.level)
+        seen = {"bound": bound, "upper": upper, "searching": searching}
+        claims = contradictions(problem, best, known.lower, **seen, position=state.next.position)
+        verdicts: list[Verdict] = []
+        clock = (state.rounds if searching else state.rounds - state.searched)[runs]
+        for i, (claim, rounds) in enumerate(zip(claims, clock, strict=True)):
+            if claim is not None:
+                verdicts.append((Status.INCONSISTENT, claim))
+            elif searching:  # an objective that is no number is no start
+                margin = violation[i] if hit[i] else max(violation[i], 0.0)
+                verdicts.append(self._search_verdict(margin, bound[i], int(rounds)))
+            else:
+                verdicts.append(self._level_verdict(known, i, upper[i], int(rounds)))
+        columns = {
+            "P": upper,
+            "D": bound,
+            "objective": best.objective,
+            "violation": best.violation,
+            "estimate_violation": violation,
+            "lower": known.lower,
+        }
+        known.lower = np.where([claim is None for claim in claims], known.lower, -np.inf)
+        return verdicts, columns
+
+    def _search_verdict(self, violation: float, bound: float, rounds: int) -> Verdict:
+        if violation < -_TIE:
+            return None, "a strictly feasible point was found."
+        if bound > _TIE:
+            return Status.INFEASIBLE, f"every point violates some constraint by at least {bound:.6g}."
+        if bound >= -1e-6 * (1.0 + abs(violation)) and violation <= 1e-6:
+            return Status.NOT_STRICTLY_FEASIBLE, f"the least violation lies between {bound:.3g} and {violation:.3g}."
+        if rounds >= self.searches:
+            proof = f"and it cannot be below {bound:.6g}." if np.isfinite(bound) else _UNPROVED
+            text = f"after {rounds} searches the least violation found is {violation:.6g}, {proof}"
+            return Status.NOT_STRICTLY_FEASIBLE, text
+        return None, "looking for a strictly feasible point."
+
+    def _level_verdict(self, known: Any, run: int, upper: float, rounds: int) -> Verdict:
+        objective, lower, opening = known.points.objective[run], known.lower[run], known.opening[run]
+        gap, span = objective - lower, known.first[run] - lower
+        if np.isfinite(lower):
+            relative = gap / span if span > 0 else 0.0
+            if gap <= self.tolerance * span:
+                return Status.SOLVED, f"relative optimality is at most {max(relative, 0.0):.3g}, exactly on the data."
+            if gap <= max(self.tolerance * self.least_span, _TIE) * (1.0 + abs(objective)):
+                text = f"the objective is within {gap:.3g} of the optimal value, exactly on the data"
+                return Status.SOLVED, f"{text}; the first level was hardly farther from it."
+            if rounds >= self.levels:
+                return Status.BUDGET, f"after {rounds} levels relative optimality is at most {relative:.3g}."
+            return None, f"relative optimality is at most {relative:.3g}."
+        # No certificate (weak convexity): the paper's rule, U >= -eps_opt with |H(r_0)| replaced by its estimate.
+        if opening < 0 and -self._stop(opening) <= upper <= 0:
+            return Status.BUDGET, f"the level-set rule U >= -eps_opt holds; {_UNPROVED}"
+        return (Status.BUDGET if rounds >= self.levels else None), f"after {rounds} levels; {_UNPROVED}"
+
+    def _stop(self, opening: float) -> float:
+        r""":math:`\epsilon_{opt} = \frac{4\theta}{6\theta - 1}\,\epsilon\,|H(r_0)|`."""
+        size = max(-opening - self.oracle_error, 0.0)
+        return 4.0 * self.theta / (6.0 * self.theta - 1.0) * self.tolerance * size
+
+    def _judge_estimate(
+        self, state: SFLSState, estimate: Estimate, known: Any
+    ) -> tuple[list[Verdict], Mapping[str, Any]]:
+        """Judge a query on a stream by the oracle's bound U; nothing here is exact.
+
+        U bounds H from above only, so it gives neither a lower bound on the optimal value nor a proof of optimality:
+        the certificate's lower bound stays at minus infinity, and a run that ends by the paper's rule ends without that
+        claim. After a search the objective is estimated from up to 20,000 points read ahead; the next query goes back
+        to where the search ended, for which the source opens its points again.
+        """
+        runs, searching, old = state.active, state.searching, known.points
+        upper, values = np.asarray(estimate.upper, dtype=float), np.asarray(estimate.values, dtype=float)
+        margins = values if searching else values[:, 1:]
+        violation = margins.max(axis=1)
+        hit = violation < 0
+        if searching:
+            objective = _objective_estimate(state, estimate)
+            hit &= np.isfinite(objective)
+            known.level = known.first = np.where(hit, objective + self.slack, known.level)
+            known.anchor = where_runs(hit, estimate.x, known.anchor)
+            known.points = Points(estimate.x, objective, margins)
+        else:
+            known.opening = np.where(np.isnan(known.opening), upper, known.opening)
+            new = Points(estimate.x, values[:, 0] + known.level, margins)
+            known.points = where_runs(new.better(old) | ~old.feasible, new, old)
+            known.level = np.where(upper < 0, known.level + upper / (2.0 * self.theta), known.level)
+        verdicts: list[Verdict] = []
+        for i, j in enumerate(runs):
+            levels, opening = state.rounds[j] - state.searched[j], known.opening[i]
+            if searching:
+                rounds = int(state.rounds[j])
+                verdicts.append(self._stream_search(bool(hit[i]), violation[i], estimate.exhausted, rounds))
+            elif violation[i] <= 0 and upper[i] >= -self._stop(opening):
+                share_left = max(-upper[i], 0.0) / max(-opening, 1e-300)
+                text = f"the level-set rule U >= -eps_opt holds, U being {share_left:.3g} of its first value; this"
+                verdicts.append((Status.BUDGET, f"{text} proves no optimality on a stream."))
+            elif estimate.exhausted or levels >= self.levels:
+                text = _ENDED if estimate.exhausted else f"after {levels} levels; feasible by estimate."
+                verdicts.append((Status.BUDGET, text))
+            else:
+                verdicts.append((None, f"after {levels} levels."))
+        columns = {
+            "objective": known.points.objective,
+            "violation": known.points.violation,
+            "estimate_violation": violation,
+            "lower": known.lower,
+        }
+        return verdicts, columns
+
+    def _stream_search(self, hit: bool, violation: float, exhausted: bool, rounds: int) -> Verdict:
+        if hit:
+            return (Status.BUDGET, _ENDED) if exhausted else (None, "a strictly feasible point was found, by estimate.")
+        if exhausted or rounds >= self.searches:
+            return Status.NOT_STRICTLY_FEASIBLE, f"the least violation found is {violation:.6g}."
+        return None, "looking for a strictly feasible point."
+
+    @staticmethod
+    def _rows(state: SFLSState, estimate: Estimate, columns: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the rows that a query adds to the trace; P and D are NaN where there is none."""
+        nothing = np.full(state.active.size, np.nan)
+        columns = {"r": state.level[state.active], "U": estimate.upper, "P": nothing, "D": nothing, **columns}
+        return [
+            {
+                "run": int(j),
+                "level": int(state.rounds[j]) - 1,
+                "phase": "search" if state.searching else "level",
+                **{name: float(column[i]) for name, column in columns.items()},
+                "steps": state.steps + estimate.steps,
+            }
+            for i, j in enumerate(state.active)
+        ]
+
+
+def _unconstrained(question: LevelProblem, estimate: Estimate) -> Any:
+    """Bound the objective from below by its own minimum over X, at the inner variables of the estimate."""
+    xp = namespace(estimate.x)
+    owner = question.dual().owner
+    weight = np.asarray(to_numpy(estimate.weights), dtype=np.float64)
+    y = np.zeros_like(weight)
+    y[:, 0] = 1.0
+    scaled = np.asarray(to_numpy(estimate.scaled), dtype=np.float64)
+    a = np.where(owner == 0, scaled / np.maximum(weight[:, :1], 1e-300), 0.0)
+    bound = lower_bound(question, xp.asarray(y, estimate.x), xp.asarray(a, estimate.x), estimate.x)
+    return np.where(weight[:, 0] > 1e-8, question.bounds[:, 0] + bound, -np.inf)
+
+
+def _objective_estimate(state: SFLSState, estimate: Estimate) -> Any:
+    """Estimate the objective at the points found from the next samples of the stream, which are not used up.
+
+    Where the stream has ended there are none, and the samples of the search itself serve, read once more.
+    """
+    runs = state.active
+    problem = state.problem.take(runs)
+    question = problem.at_level(np.zeros(runs.size))
+    begun = state.positions[int(state.rounds[runs[0]]) - 1]
+    F: Any = 0.0
+    G: Any = 0.0
+    count = 0
+    for position, steps, size in ((estimate.next.position, 200, 100), (begun, 200, 100), (begun, 100, 1)):
+        for batch in problem.data.draw(position, steps, size)[0]:
+            found = question.family.evaluate(estimate.x, batch)
+            F, G, count = F + found.F, G + found.G, count + 1
+        if count:
+            break
+    else:
+        return np.full(runs.size, np.inf)
+    return np.asarray(to_numpy(question.dual().support(F / count, G / count)), dtype=np.float64)[:, 0]

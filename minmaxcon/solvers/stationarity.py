@@ -9,12 +9,14 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import finite_array, number
-from minmaxcon.core import MinMaxProblem, Needs, Solver, Status
+from minmaxcon.core import MinMaxProblem, Needs, Points, Position, Solver, Start, Status
 from minmaxcon.core.linearisation import exact_gradients
+from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.runs import where_runs
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.mirror_prox import MirrorProx
+from minmaxcon.solvers.feasibility import pull_back
 from minmaxcon.solvers.loop import solve
-from minmaxcon.solvers.newton_levels import Bracket, close_gap
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.weak_convexity import proximal_inaccuracy, warn_of_weight
 
@@ -114,7 +116,8 @@ def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidua
     ----------
     Yao, Lin and Yang (2023), definition 3.
     """
-    primal = _euclidean("kkt_residual()", Needs(finite=True, euclidean=True), problem)
+    Needs(finite=True, euclidean=True).check("kkt_residual()", problem)
+    primal: Any = problem.primal
     points, single = _checked(problem, x)
     need = "give a finite number of at least 0 for each constraint and run."
     weights = np.atleast_2d(finite_array("multipliers", multipliers, need))
@@ -179,7 +182,8 @@ def stationarity(
     ----------
     Yao, Lin and Yang (2023), definition 3; Ma, Lin and Yang (2020).
     """
-    primal = _euclidean("stationarity()", Needs(finite=True, euclidean=True, unregularised=True), problem)
+    Needs(finite=True, euclidean=True, unregularised=True).check("stationarity()", problem)
+    primal: Any = problem.primal
     weight = number("weight", weight, "must be positive and finite.", above=0.0)
     points, single = _checked(problem, x)
     at = namespace(problem.data.like).asarray(points, problem.data.like)
@@ -188,14 +192,12 @@ def stationarity(
         solver = SFLS(oracle=MirrorProx(steps=300), tolerance=0.01, levels=5)
     proximal = problem.with_proximal(points, weight)
     begun = solve(proximal, solver, seed=seed, x0=points)
+    first = Points(namespace(at).asarray(begun.x, at), begun.objective, begun.constraints)
     lower = np.array([certificate.lower for certificate in begun.certificate])
-    nothing = np.full_like(begun.constraints, np.nan)
-    first = namespace(at).asarray(begun.x, at)
-    found = close_gap(proximal, Bracket(first, begun.objective, begun.constraints, lower, nothing))
-    near = np.asarray(to_numpy(found.x), dtype=np.float64)
+    found = _close_gap(proximal, _Bracket(first, lower, np.full_like(first.constraints, np.nan)))
+    near = np.asarray(to_numpy(found.best.x), dtype=np.float64)
     distance = primal.norm(near - points)
-    modulus = weight - problem.modulus
-    bound = distance + proximal_inaccuracy(modulus, found.objective, found.lower, found.constraints)
+    bound = distance + proximal_inaccuracy(weight - problem.modulus, found.best, found.lower)
     status = tuple(
         Status.SOLVED if np.isfinite(far) and s is not Status.INCONSISTENT else s
         for far, s in zip(bound, begun.status, strict=True)
@@ -212,9 +214,80 @@ def stationarity(
     )
 
 
-def _euclidean(caller: str, needs: Needs, problem: MinMaxProblem) -> Any:
-    needs.check(caller, problem)
-    return problem.primal
+@dataclass(frozen=True, eq=False)
+class _Bracket:
+    r"""The best points of R runs with exact values, and bounds on the optimal values.
+
+    Attributes
+    ----------
+    best : Points
+        The best points, feasible where any is known.
+    lower : ndarray (R,)
+        Lower bounds on the optimal values.
+    multipliers : ndarray (R, m)
+        :math:`\bar y_i/\bar y_0` of the duals with the best bound.
+    """
+
+    best: Points
+    lower: Any
+    multipliers: Any
+
+    @property
+    def gap(self) -> Any:
+        """Upper less lower bound (R,); infinite where one is missing."""
+        known = self.best.feasible & np.isfinite(self.lower)
+        return np.where(known, self.best.objective, np.inf) - np.where(known, self.lower, 0.0)
+
+
+def _close_gap(problem: MinMaxProblem, found: _Bracket, gap: float = 1e-8, rounds: int = 12) -> _Bracket:
+    r"""Narrow brackets from below, by Newton's method on the level function with exact passes.
+
+    :math:`H(r) \ge D(r)`, which is linear in r with slope :math:`-\bar y_0`, so its root :math:`r + D(r)/\bar y_0` is a
+    lower bound on :math:`f^*`, and the next level: Newton's method. What such a level answers is not quite feasible,
+    and is pulled back towards the first feasible point.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        The problem, on finite data. Where it is not known to be convex there are no lower bounds, and only the
+        multipliers and points at the level of the best objective are sought.
+    found : _Bracket
+        Where to begin.
+    gap : float
+        What is asked for, relative to :math:`1 + |f_0|`; what can be reached is limited by the oracle.
+    rounds : int
+        Largest number of levels.
+    """
+    oracle, position = MirrorProx(), Position.start(np.random.default_rng(0))  # which draws nothing
+    anchor = found.best
+    start = Start(anchor.x, None, position)
+    for _ in range(rounds):
+        level = np.where(np.isfinite(found.lower), found.lower, found.best.objective)
+        question, wanted = problem.at_level(level), gap * (1.0 + np.abs(level))
+        answer = oracle.query(question, start, accuracy=float(wanted.min()))
+        weights = np.asarray(to_numpy(answer.weights), dtype=np.float64)
+        first = np.maximum(weights[:, 0], 1e-300)
+        bound = level + lower_bound(question, answer.weights, answer.scaled, answer.x) / first
+        better, before = (weights[:, 0] > 1e-8) & (bound > found.lower), found.gap
+        fresh = (better | np.isnan(found.multipliers).any(axis=1))[:, None]
+        multipliers = np.where(fresh, weights[:, 1:] / first[:, None], found.multipliers)
+        best = found.best.or_better(_brought_back(problem, anchor, Points.measured(problem, answer.x)))
+        found = _Bracket(best, np.where(better, bound, found.lower), multipliers)
+        # Newton's method squares the gap; where it does not even halve, the oracle has come to its end.
+        if ((found.gap <= wanted) | ~(found.gap < 0.5 * before)).all():
+            break
+        start = answer.next
+    return found
+
+
+def _brought_back(problem: MinMaxProblem, anchor: Points, found: Points) -> Points:
+    """Return the points, pulled back towards strictly feasible ones where they are not feasible."""
+    back = (found.violation > 0) & (anchor.violation < 0)
+    if not back.any():
+        return found
+    slack, violation = np.minimum(anchor.violation, -1e-300), np.maximum(found.violation, 1e-300)
+    nearer: Points = where_runs(back, pull_back(problem, anchor.x, slack, found.x, violation), found)
+    return nearer
 
 
 def _checked(problem: MinMaxProblem, x: Any) -> tuple[Any, bool]:

@@ -1,4 +1,4 @@
-"""What follows from a proximal weight above the weak convexity modulus, and the warning where it is not above."""
+r"""Proximal weight :math:`\hat\rho` against weak convexity modulus :math:`\rho`: an error bound, and a warning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array
-from minmaxcon.core import MinMaxProblem
+from minmaxcon.core import MinMaxProblem, Points
 from minmaxcon.core.modulus import modulus_near
 from minmaxcon.errors import WeakConvexityWarning
 
@@ -48,7 +48,7 @@ def warn_of_weight(problem: MinMaxProblem, x: Array, weight: float) -> None:
         )
 
 
-def proximal_inaccuracy(modulus: float, objective: Any, lower: Any, constraints: Any) -> Any:
+def proximal_inaccuracy(modulus: float, points: Points, lower: Any) -> Any:
     r"""Bound the distance of points from the solutions of proximal problems, by their optimality gaps.
 
     A proximal problem is strongly convex with modulus :math:`\hat\rho - \rho`, so its gap bounds
@@ -58,16 +58,16 @@ def proximal_inaccuracy(modulus: float, objective: Any, lower: Any, constraints:
     ----------
     modulus : float
         :math:`\hat\rho - \rho`; nothing is proved where it is not positive.
-    objective, lower : ndarray (R,)
-        Exact values of the proximal objective at the points, and lower bounds on its minimum.
-    constraints : ndarray (R, m)
-        Exact :math:`f_i + d_x - b_i`.
+    points : Points
+        Points with the exact values of the proximal problem.
+    lower : ndarray (R,)
+        Lower bounds on its optimal value.
 
     Returns
     -------
     ndarray (R,)
         The bounds, infinite where nothing is proved.
     """
-    gap = np.asarray(objective - lower, dtype=float)
-    known = np.isfinite(gap) & (constraints.max(axis=1) <= 0) & (modulus > 0)
+    gap = np.asarray(points.objective - lower, dtype=float)
+    known = np.isfinite(gap) & points.feasible & (modulus > 0)
     return np.where(known, np.sqrt(2.0 * np.maximum(np.where(known, gap, 0.0), 0.0) / max(modulus, 1e-300)), np.inf)

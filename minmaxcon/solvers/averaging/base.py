@@ -1,45 +1,47 @@
-"""What the methods that walk on a Lagrangian share: samples, weighted averages, checkpoints and non-finite values."""
+"""The base of methods on a Lagrangian: steps by samples, weighted averages of iterates, and tests of the average."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, number, whole
-from minmaxcon.core import Batch, MinMaxProblem, Needs, Outcome, Solver, Start, Status
-from minmaxcon.core.runs import choose, finite_runs
+from minmaxcon.core import Batch, LevelProblem, MinMaxProblem, Needs, Points, RunsState, Solver, Start, Status
+from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.runs import finite_runs, where_runs
 from minmaxcon.errors import InvalidInput
-from minmaxcon.oracles.mirror import nonfinite_term
-from minmaxcon.solvers.averaging.checkpoint import checkpoint
+from minmaxcon.oracles.nonfinite import first_failures, nonfinite_cause
 from minmaxcon.solvers.averaging.lagrangian import Game
-from minmaxcon.solvers.state import RunsState, first_fields
+from minmaxcon.solvers.feasibility import contradictions
+from minmaxcon.solvers.sfls import LEAST_SPAN
 
 __all__ = ["AveragingSolver", "AveragingState"]
+
+_TIE = 1e-9
+"""Violations and bounds nearer to 0 than this count as 0."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AveragingState(RunsState):
-    """Where a solve stands; ``x`` is the best point so far, feasible or least infeasible.
+    """State of a solve; ``points`` are the best averages so far.
 
     Attributes
     ----------
     iterate : object
         The method's own iterate, a frozen dataclass of arrays with one row per run; ``iterate.x`` is the primal one.
     sums : array (R, d + 2k + 2p + 2)
-        Weighted sums, in float64, since the last checkpoint, of x, y, a, u, v, the squared gradient and 1.
+        Weighted sums, in float64, since the last evaluation, of x, y, a, u, v, the squared gradient and 1.
     parts : tuple of array
-        The sums of the stretches between earlier checkpoints.
+        The sums of the stretches between earlier evaluations.
     first : ndarray (R,)
         The objective at the first feasible point known, in units of which optimality is measured; NaN before.
-    lower : ndarray (R,)
-        Lower bounds on the optimal values.
     exhausted : bool
         Whether a stream has ended.
     """
@@ -48,7 +50,6 @@ class AveragingState(RunsState):
     sums: Array
     parts: tuple[Array, ...]
     first: Any
-    lower: Any
     exhausted: bool
 
 
@@ -61,10 +62,10 @@ class AveragingSolver(Solver):
         Steps of a solve.
     batch_size : int
         Samples of a batch.
-    checkpoints : int
+    evaluations : int
         How often, at equal distances, the average is evaluated; on finite data exactly, by one pass.
     tail : float
-        Share of the latest stretches between checkpoints that is averaged (Nemirovski et al. 2009, section 2.2, average
+        Share of the latest stretches between evaluations that is averaged (Nemirovski et al. 2009, section 2.2, average
         such a tail too); 1 averages from the start.
     tolerance : float
         Relative optimality at which a run counts as solved, where the averaged duals prove it.
@@ -73,14 +74,14 @@ class AveragingSolver(Solver):
     """
 
     def __init__(
-        self, steps: int, batch_size: int, checkpoints: int, tail: float, tolerance: float, block: int
+        self, steps: int, batch_size: int, evaluations: int, tail: float, tolerance: float, block: int
     ) -> None:
         self.steps, self.block = whole("steps", steps), whole("block", block)
         self.batch_size = batch_number(batch_size)
         check_draw(self.batch_size, sum(self._sizes), min(self.steps, self.block))
-        self.checkpoints = whole("checkpoints", checkpoints)
-        if self.checkpoints > self.steps:
-            raise InvalidInput("checkpoints", checkpoints, f"there are at most as many as steps, {self.steps}.")
+        self.evaluations = whole("evaluations", evaluations)
+        if self.evaluations > self.steps:
+            raise InvalidInput("evaluations", evaluations, f"there are at most as many as steps, {self.steps}.")
         self.tail = number("tail", tail, "must lie above 0 and be at most 1.", above=0.0, most=1.0)
         self.tolerance = number("tolerance", tolerance, "must lie strictly between 0 and 1.", above=0.0, below=1.0)
 
@@ -111,72 +112,37 @@ class AveragingSolver(Solver):
         return mean
 
     def init(self, problem: MinMaxProblem, start: Start) -> AveragingState:
-        """See :meth:`Solver.init`; evaluates the start exactly on finite data.
-
-        Raises
-        ------
-        InvalidInput
-            If its values are not finite.
-        """
-        runs = int(start.x.shape[0])
-        level = problem.at_level(np.zeros(runs))
-        begun = first_fields(problem, start)
-        x, xp = begun["x"], namespace(begun["x"])
-        game = Game.of(level, x)
-        width = game.cuts[-1].stop + 2
+        """See :meth:`Solver.init`; evaluates the start exactly on finite data."""
+        begun, runs = RunsState.begun(problem, start), int(start.x.shape[0])
+        points: Points = begun["points"]
+        x, xp = points.x, namespace(points.x)
+        game = Game.of(problem.at_level(np.zeros(runs)), x)
         with np.errstate(over="ignore", invalid="ignore"):  # the step that meets such a value names it
-            iterate = self._begin(game, begun["next"], begun["objective"], begun["constraints"].max(axis=1))
-        feasible = begun["constraints"].max(axis=1) <= 0
+            iterate = self._begin(game, begun["next"], points.objective, points.violation)
         return AveragingState(
             **begun,
             iterate=iterate,
-            sums=xp.double(xp.zeros((runs, width), x)),
+            sums=xp.double(xp.zeros((runs, game.layout.width), x)),
             parts=(),
-            first=np.where(feasible, begun["objective"], np.nan),
-            lower=np.full(runs, -np.inf),
+            first=np.where(points.feasible, points.objective, np.nan),
             exhausted=False,
         )
 
-    def finished(self, state: AveragingState) -> bool:
-        """See :meth:`Solver.finished`."""
-        return all(status is not None for status in state.status)
-
     def step(self, state: AveragingState) -> AveragingState:
-        """See :meth:`Solver.step`: one block of steps, and a checkpoint where one is due."""
-        due = math.ceil(self.steps * (len(state.parts) + 1) / self.checkpoints - 1e-6)
+        """See :meth:`Solver.step`: one block of steps, and an evaluation where one is due."""
+        due = math.ceil(self.steps * (len(state.parts) + 1) / self.evaluations - 1e-6)
         count = min(self.block, due - state.steps)
         problem, begun = state.problem, state.next.position
         batches, position = problem.data.draw(begun, count, sum(self._sizes))
-        level = problem.at_level(np.zeros(len(state.status)))
-        game = Game.of(level, state.iterate.x)
+        game = Game.of(problem.at_level(np.zeros(len(state.status))), state.iterate.x)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught below, and named
             after = self._run(game, state, batches)
-            if any(s is not None for s in state.status) or not bool(namespace(after.sums).isfinite(after.sums).all()):
+            if state.going.size < len(state.status) or not bool(namespace(after.sums).isfinite(after.sums).all()):
                 again = problem.data.draw(begun, count, sum(self._sizes))[0]
                 after = self._freeze(game, state, after, again)
         exhausted = after.steps < state.steps + count
         after = replace(after, next=Start(after.iterate.x, None, position), exhausted=exhausted)
-        if exhausted or after.steps == due:
-            after = checkpoint(self, game, after)
-        return after
-
-    def outcome(self, state: AveragingState) -> Outcome:
-        """See :meth:`Solver.outcome`; steps since the last checkpoint count as cost only."""
-        exact = state.problem.data.size is not None
-        return Outcome(
-            x=state.x,
-            objective=state.objective,
-            constraints=state.constraints,
-            lower=state.lower,
-            exact=exact,
-            confidence=float(exact),
-            status=tuple(Status.BUDGET if status is None else status for status in state.status),
-            reason=state.reason,
-            trace=state.trace,
-            steps=state.steps,
-            samples=state.samples,
-            next=state.next,
-        )
+        return self._evaluated(game, after) if exhausted or after.steps == due else after
 
     def _run(self, game: Game, state: AveragingState, batches: Iterator[Batch]) -> AveragingState:
         iterate, sums, steps = state.iterate, namespace(state.sums).copy(state.sums), state.steps
@@ -191,34 +157,103 @@ class AveragingSolver(Solver):
         self, game: Game, before: AveragingState, after: AveragingState, batches: Iterator[Batch]
     ) -> AveragingState:
         """Put runs that have ended or are no longer finite back to their last good state, and name the step."""
-        status, reason = list(before.status), list(before.reason)
-        bad = [j for j in np.flatnonzero(~finite_runs(after.sums)) if status[j] is None]
+        bad = [int(j) for j in np.flatnonzero(~finite_runs(after.sums)) if before.status[j] is None]
+
+        def cause(last: AveragingState, batch: Batch, _: Any, run: int) -> str:
+            looks = zip(self._looks(last.iterate), _split(batch, self._sizes), strict=True)
+            return nonfinite_cause(game.level, game.dual, looks, run)
+
+        found: dict[int, str] = {}
         if bad:
-            found: dict[int, str] = {}
-            probe = before
-            for batch in batches:
-                last, probe = probe, self._run(game, probe, iter([batch]))
-                for j in np.flatnonzero(~finite_runs(probe.sums)):
-                    if int(j) not in found:
-                        cause = _cause(game, self._looks(last.iterate), _split(batch, self._sizes), int(j))
-                        found[int(j)] = f"{cause} is not finite at step {last.steps}."
-            # A constraint that is not a function of x and the batch may not do it again.
-            span = f"a value is not finite between steps {before.steps} and {after.steps}."
-            for j in bad:
-                status[j], reason[j] = Status.DIVERGED, found.get(int(j), span)
-        frozen = np.array([s is not None for s in status])
-        iterate, sums = _pick(frozen, before.iterate, after.iterate), _pick(frozen, before.sums, after.sums)
-        return replace(after, iterate=iterate, sums=sums, status=tuple(status), reason=tuple(reason))
+            found = first_failures(
+                before,
+                before.steps,
+                batches,
+                lambda state, batch: self._run(game, state, iter([batch])),
+                lambda state: finite_runs(state.sums),
+                cause,
+            )
+        # A constraint that is not a function of x and the batch may not do it again.
+        span = f"a value is not finite between steps {before.steps} and {after.steps}"
+        judged = before.judged({j: (Status.DIVERGED, f"{found.get(j, span)}.") for j in bad})
+        frozen = np.array([status is not None for status in judged.status])
+        iterate, sums = where_runs(frozen, (before.iterate, before.sums), (after.iterate, after.sums))
+        return replace(after, iterate=iterate, sums=sums, status=judged.status, reason=judged.reason)
 
+    def _evaluated(self, game: Game, state: AveragingState) -> AveragingState:
+        """Evaluate the average over the tail, keep the best point, bound the optimal value and add to the trace."""
+        xp, like = namespace(state.sums), state.iterate.x
+        parts = (*state.parts, state.sums)
+        known = parts[len(parts) - max(1, round(self.tail * len(parts))) :]
+        total = sum(known[1:], start=known[0])
+        sums = game.layout.split(total)
+        begun = sums.weight > 0
+        mean = game.layout.split(total / xp.where(begun, sums.weight, sums.weight + 1.0))
+        x = self._answer(state, xp.asarray(xp.where(begun, mean.x, xp.double(like)), like))
+        going, exact = np.array([status is None for status in state.status]), state.problem.data.size is not None
+        lower, proof = state.lower, np.full(len(state.status), -np.inf)
+        if exact:
+            new = Points.measured(state.problem, state.problem.family.refine(x, state.problem.data))
+            bound, proof = _bounds(game, state, sums.y, sums.a, new.x)
+            lower = np.where(going, np.fmax(lower, bound), lower)  # a bound that is no number says nothing
+        else:
+            values = xp.where(begun, game.dual.support(mean.u, mean.v), mean.u + float("inf"))
+            values = np.asarray(to_numpy(values), dtype=np.float64)
+            new = Points(x, values[:, 0], values[:, 1:])
+        best: Points = where_runs(new.better(state.points) & going, new, state.points)
+        first = np.where(np.isnan(state.first) & best.feasible, best.objective, state.first)
+        claims: list[str | None] = [None] * len(state.status)
+        if exact:
+            seen = {"bound": proof, "upper": new.violation, "searching": True}
+            claims = contradictions(state.problem, best, lower, **seen, position=state.next.position)
+        last = state.steps >= self.steps or state.exhausted
+        verdicts, rows = {}, []
+        for j in map(int, state.going):
+            verdict = self._verdict(best.objective[j], lower[j], first[j], bool(best.feasible[j]), float(proof[j]))
+            if (claim := claims[j]) is not None:
+                verdict = Status.INCONSISTENT, claim
+            if verdict[0] is None and last:
+                ended = "the stream has ended; " if state.exhausted else ""
+                verdict = Status.BUDGET, f"{ended}after {state.steps} steps {verdict[1]}"
+            verdicts[j] = verdict
+            rows.append(
+                {
+                    "run": j,
+                    "level": len(state.parts),
+                    "objective": float(new.objective[j]),
+                    "violation": float(new.violation[j]),
+                    "best_objective": float(best.objective[j]),
+                    "best_violation": float(best.violation[j]),
+                    "lower": float(lower[j]),
+                    "steps": state.steps,
+                    "samples": state.samples,
+                }
+            )
+        state = state.judged(verdicts)
+        return replace(
+            state,
+            points=best,
+            trace=(*state.trace, *rows),
+            sums=0.0 * xp.where(xp.isfinite(state.sums), state.sums, 0.0 * state.sums[:, -1:]),
+            parts=parts,
+            first=first,
+            lower=np.where([status is Status.INCONSISTENT for status in state.status], -np.inf, lower),
+        )
 
-def _pick(frozen: Any, old: Any, new: Any) -> Any:
-    """Return ``new``, an array (R, n), a number or a dataclass of such, with the rows of ``old`` where frozen (R,)."""
-    if is_dataclass(new) and not isinstance(new, type):
-        parts = {f.name: _pick(frozen, getattr(old, f.name), getattr(new, f.name)) for f in fields(new)}
-        return replace(new, **parts)
-    if not hasattr(new, "shape"):
-        return new
-    return choose(frozen, old, new)
+    def _verdict(
+        self, objective: float, lower: float, first: float, feasible: bool, proof: float
+    ) -> tuple[Status | None, str]:
+        if not feasible:
+            if proof > _TIE:
+                return Status.INFEASIBLE, f"every point violates some constraint by at least {proof:.6g}."
+            return None, "no average was feasible."
+        gap, span = objective - lower, first - lower
+        if not np.isfinite(lower):
+            return None, "there is no lower bound on the optimal value."
+        relative = max(gap / span, 0.0) if span > 0 else 0.0
+        if gap <= self.tolerance * max(span, LEAST_SPAN * (1.0 + abs(objective))):
+            return Status.SOLVED, f"relative optimality is at most {relative:.3g}, exactly on the data."
+        return None, f"relative optimality is at most {relative:.3g}."
 
 
 def _split(batch: Batch, sizes: tuple[int, ...]) -> list[Batch]:
@@ -229,12 +264,29 @@ def _split(batch: Batch, sizes: tuple[int, ...]) -> list[Batch]:
     return [{name: rows[i:j] for name, rows in batch.items()} for i, j in pairwise(ends)]
 
 
-def _cause(game: Game, points: Sequence[Array], batches: Sequence[Batch], run: int) -> str:
-    """Name what is not finite for one run in a step, causes before effects."""
-    family = game.level.family
-    for x, batch in zip(points, batches, strict=True):
-        found = family.evaluate(x, batch)
-        named = nonfinite_term(game.level, game.dual, found.F, found.G, run)
-        if named is not None:
-            return named
-    return "the gradient"  # or, in float32, its square
+def _bounds(game: Game, state: AveragingState, y: Array, a: Array, x: Array) -> tuple[Any, Any]:
+    r"""Lower bounds on :math:`f^*` and on the least violation, each (R,), from summed multipliers y and a.
+
+    Every feasible x has :math:`y_0 f_0(x) \ge \min_X\Phi(\cdot, y, a)`. Without the objective the same minimum bounds
+    the least violation, which proves infeasibility where it is positive; it is asked where no feasible point is known.
+    """
+    weights, scaled = (np.asarray(to_numpy(part), dtype=np.float64) for part in (y, a))
+    share, lower = _minimum(game.level, weights, scaled, x)
+    lower = np.where(share > 1e-8, lower / np.maximum(share, 1e-8), -np.inf)
+    proof = np.full(lower.shape, -np.inf)
+    if (state.constraints.max(axis=1) > 0).any() and (weights[:, 1:].sum(axis=1) > 0).any():
+        feasibility = state.problem.feasibility(len(lower))
+        proof = _minimum(feasibility, weights[:, 1:], scaled[:, game.dual.owner > 0], x)[1]
+    return lower, proof
+
+
+def _minimum(level: LevelProblem, weights: Any, scaled: Any, x: Array) -> tuple[Any, Any]:
+    """Return the first function's share of the weights and the Lagrangian's least value at the scaled duals."""
+    xp, total = namespace(x), weights.sum(axis=1, keepdims=True)
+    usable = (total > 0) & np.isfinite(total) & np.isfinite(scaled).all(axis=1, keepdims=True)
+    total = np.where(usable, total, 1.0)
+    # Where there are no multipliers yet, any of the simplex will do.
+    weights = np.where(usable, weights / total, np.eye(weights.shape[1])[0])
+    scaled = np.where(usable, scaled / total, 0.0)
+    found = lower_bound(level, xp.asarray(weights, x), xp.asarray(scaled, x), x)
+    return weights[:, 0], np.where(usable[:, 0], found, -np.inf)

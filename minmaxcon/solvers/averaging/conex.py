@@ -73,10 +73,10 @@ class ConEx(AveragingSolver):
         :math:`d_0`, a first guess of the distance to travel in x; small is safe.
     dual_scale : float
         A first guess of the multipliers' size.
-    checkpoints : int
+    evaluations : int
         How often, at equal distances, the average is evaluated.
     tail : float
-        Share of the latest stretches between checkpoints that is averaged; 1 averages from the start, as the paper.
+        Share of the latest stretches between evaluations that is averaged; 1 averages from the start, as the paper.
     tolerance : float
         Relative optimality that is asked for, as in :class:`~minmaxcon.PrimalDual`.
     block : int
@@ -109,12 +109,12 @@ class ConEx(AveragingSolver):
         cap: float = 1e3,
         distance: float = 1e-2,
         dual_scale: float = 0.3,
-        checkpoints: int = 20,
+        evaluations: int = 20,
         tail: float = 0.5,
         tolerance: float = 0.005,
         block: int = 100,
     ) -> None:
-        super().__init__(steps, batch_size, checkpoints, tail, tolerance, block)
+        super().__init__(steps, batch_size, evaluations, tail, tolerance, block)
         remedy = "must be finite and at least 0."
         self.strong_convexity = number("strong_convexity", strong_convexity, remedy, least=0.0)
         self.smoothness = number("smoothness", smoothness, remedy, least=0.0)

@@ -3,7 +3,6 @@ r"""The Lagrangian of a problem: its functions on a batch, its multipliers, and 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core import Batch, Evaluation, LevelProblem
 from minmaxcon.core.level import expectations
 from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.runs import Layout
 from minmaxcon.geometry import DistanceGenerator, PerspectiveGenerator
 from minmaxcon.oracles.mirror import proximal_parts
 
@@ -109,11 +109,10 @@ class Game:
         return joined[:, :k], joined[:, k:]
 
     @property
-    def cuts(self) -> list[slice]:
-        """Where x, y, a, u and v lie in a row."""
+    def layout(self) -> Layout:
+        """The layout of a row."""
         k, p = self.dual.levels, self.dual.inner_dimension
-        ends = np.cumsum([0, self.level.primal.dimension, k, p, k, p]).tolist()
-        return [slice(begin, end) for begin, end in pairwise(ends)]
+        return Layout(x=self.level.primal.dimension, y=k, a=p, u=k, v=p, seen=1, weight=1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

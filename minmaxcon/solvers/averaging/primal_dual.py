@@ -35,7 +35,7 @@ class PrimalDual(AveragingSolver):
     would be biased. The answer is the step-weighted average of the iterates. It need not be feasible: the method
     violates the constraints by about as much as it misses the optimal value.
 
-    On finite data each checkpoint evaluates the average exactly, and the averaged duals give the lower bound
+    On finite data each evaluation tests the average exactly, and the averaged duals give the lower bound
     :math:`f^* \ge \min_X L(\cdot, \bar\lambda, \bar a)`, which is exact too: a run whose best feasible average comes
     within the tolerance is solved. Where no average is feasible, the multipliers of the constraints alone may prove
     that no point is.
@@ -53,10 +53,10 @@ class PrimalDual(AveragingSolver):
         :math:`d_0`, a first guess of the distance to travel in x; small is safe.
     dual_scale : float
         :math:`c_0`, a first guess of the multipliers' size.
-    checkpoints : int
+    evaluations : int
         How often, at equal distances, the average is evaluated.
     tail : float
-        Share of the latest stretches between checkpoints that is averaged; 1 averages from the start.
+        Share of the latest stretches between evaluations that is averaged; 1 averages from the start.
     tolerance : float
         Relative optimality :math:`(f_0(x) - f^*)/(f_0(x_1) - f^*)` that is asked for, :math:`x_1` the first feasible
         point known.
@@ -92,12 +92,12 @@ class PrimalDual(AveragingSolver):
         cap: float = 1e3,
         distance: float = 1e-2,
         dual_scale: float = 0.3,
-        checkpoints: int = 20,
+        evaluations: int = 20,
         tail: float = 0.5,
         tolerance: float = 0.005,
         block: int = 100,
     ) -> None:
-        super().__init__(steps, batch_size, checkpoints, tail, tolerance, block)
+        super().__init__(steps, batch_size, evaluations, tail, tolerance, block)
         self.cap = number("cap", cap, "must be positive and finite.", above=0.0)
         self.distance = number("distance", distance, "must be positive and finite.", above=0.0)
         self.dual_scale = number("dual_scale", dual_scale, "must be positive and finite.", above=0.0)

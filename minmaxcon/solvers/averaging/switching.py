@@ -62,10 +62,10 @@ class SwitchingSubgradient(AveragingSolver):
         the steps, and allows as much error; 0 suits problems with a strictly feasible point.
     distance : float
         :math:`d_0`, a first guess of the distance to travel in x; small is safe. Steps are distances over gradients.
-    checkpoints : int
+    evaluations : int
         How often, at equal distances, the answer is evaluated.
     tail : float
-        Share of the latest stretches between checkpoints that is averaged; 1 averages from the start.
+        Share of the latest stretches between evaluations that is averaged; 1 averages from the start.
     tolerance : float
         Relative optimality that is asked for, as in :class:`~minmaxcon.PrimalDual`.
     block : int
@@ -88,13 +88,13 @@ class SwitchingSubgradient(AveragingSolver):
         test_size: int = 1000,
         threshold: float = 0.0,
         distance: float = 1e-2,
-        checkpoints: int = 20,
+        evaluations: int = 20,
         tail: float = 0.5,
         tolerance: float = 0.005,
         block: int = 100,
     ) -> None:
         self.test_size = whole("test_size", test_size)
-        super().__init__(steps, batch_size, checkpoints, tail, tolerance, block)
+        super().__init__(steps, batch_size, evaluations, tail, tolerance, block)
         self.threshold = number("threshold", threshold, "must be finite and at least 0.", least=0.0)
         self.distance = number("distance", distance, "must be positive and finite.", above=0.0)
 

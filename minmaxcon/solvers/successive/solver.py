@@ -1,31 +1,143 @@
-"""Successive approximation: solve with surrogates that are refreshed at each proximal point, accept by the truth."""
+r"""Successive approximation: steps on surrogates, refreshed at each proximal point and accepted by true measures.
+
+On streams one block of rows is read at a time, tied to all those before it. On a block both ends of a step are seen on
+the same rows, so that their difference is hardly noisy. What a block says of :math:`\tilde x` itself is averaged with
+what was known before: with values and gradients carried along from step to step,
+:math:`\hat f \leftarrow \hat f + \frac4k(f_k(\tilde x) - \hat f)`, the error at a point that comes to rest falls like
+that of a mean of all rows seen (Cutkosky and Orabona, 2019).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number, whole
-from minmaxcon.core import Needs, Outcome, Position, RefreshedProblem, Solver, Start, Status
-from minmaxcon.core.runs import put_rows
-from minmaxcon.errors import InvalidInput
-from minmaxcon.solvers.successive.blocks import first_block, next_block
-from minmaxcon.solvers.successive.judge import judge_step, keep_best, limited
+from minmaxcon.core import (
+    MinMaxProblem,
+    Needs,
+    Observation,
+    Outcome,
+    Points,
+    Position,
+    RefreshedProblem,
+    RunsState,
+    Solver,
+    Start,
+    Status,
+)
+from minmaxcon.core.constraint import family_of
+from minmaxcon.core.linearisation import exact_gradients, exact_values
+from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.solvers.successive.linearised_step import LinearisedStep, linearised_step
-from minmaxcon.solvers.successive.observed import gradients_at, moved, observe, refined
-from minmaxcon.solvers.successive.proximal_step import proximal_step
-from minmaxcon.solvers.successive.state import Anchor, SuccessiveState
+from minmaxcon.solvers.successive.tilted import Tilted
 
-__all__ = ["SuccessiveApproximation", "SuccessiveState"]
+__all__ = ["Anchor", "SuccessiveApproximation", "SuccessiveState"]
 
 _ACCEPT, _GOOD = 0.1, 0.7
 """Shares of the predicted decrease from which a step is accepted, and from which the next one may be longer."""
 
 _COST = 0.3
 """What the worst miss of a target costs at least in the merit, as a share of the objective."""
+
+_RECENT = 4.0
+"""Block k has the share 4 / k in the averages: what was learned at points far away is forgotten as k to the -4.
+
+Equal shares would keep it for long, and the gradient of a share of pairs grows without bound towards a constant model,
+from which many runs start.
+"""
+
+_RESTARTS = 5
+"""How often a run that misses its target and accepts no step begins anew with a larger penalty."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Anchor:
+    r"""What running averages over the blocks of a stream add to the functions of the present block.
+
+    At :math:`\tilde x` the functions :math:`f_i(x) + c_i + \langle C_i, x - \tilde x\rangle` have the averages as
+    values and gradients.
+
+    Attributes
+    ----------
+    values : ndarray (R, 1 + m)
+        c, the objective first.
+    slopes : ndarray (R, 1 + m, d)
+        C.
+    """
+
+    values: Any
+    slopes: Any
+
+    def added(self, runs: Any, moved: Any) -> Any:
+        """Return what is added, (R', 1 + m), at points of some runs that have moved by (R', d)."""
+        return self.values[runs] + np.einsum("rid,rd->ri", self.slopes[runs], moved)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SuccessiveState(RunsState):
+    r"""State of a solve; ``points`` are the proximal points :math:`\tilde x_s`.
+
+    Their values are the objective and the true :math:`t_i - b_i`, on streams the running averages of these; ``next``
+    says where finite data were read first, for the solves that follow, and where a stream's next block begins.
+
+    Attributes
+    ----------
+    block : RefreshedProblem
+        The problem on the rows that are looked at now: itself on finite data, on a block of a stream else.
+    anchor : Anchor or None
+        Ties the block to those before it; None on finite data.
+    blocks : ndarray (R,) of int
+        Blocks of a stream that were read since each run left its start.
+    bias : ndarray (R, 1 + m)
+        True objective and measures less their smooth forms at the proximal points.
+    gradients : ndarray (R, 1 + m, d)
+        Gradients of the objective and of the surrogates there; on streams their running averages.
+    inverse : callable or None
+        The curvature model's inverse, of the runs in ``owners``.
+    owners : ndarray of int
+        The runs that ``inverse`` was made for; none where it is out of date.
+    weight, reach, penalty, margin : ndarray (R,)
+        :math:`\hat\rho`, the trust region, the weight of violations in the merit function, and how far below the
+        targets the steps aim.
+    worst : ndarray (R,)
+        The largest violation so far.
+    best : Points
+        The best point so far that meets the targets, else the one that misses them least.
+    moved : ndarray (R,) of bool
+        Whether a run has accepted a step.
+    rejected, restarts : ndarray (R,) of int
+        Steps refused in a row, and how often the penalty was raised because of it.
+    outer : int
+        Outer steps done.
+    first : SuccessiveState or None
+        The solve of the problem's ``first``, as long as it goes on.
+    """
+
+    problem: RefreshedProblem
+    block: RefreshedProblem
+    anchor: Anchor | None
+    blocks: Any
+    bias: Any
+    gradients: Any
+    inverse: Callable[[Any], Any] | None
+    owners: Any
+    weight: Any
+    reach: Any
+    penalty: Any
+    margin: Any
+    worst: Any
+    best: Points
+    moved: Any
+    rejected: Any
+    restarts: Any
+    outer: int
+    first: SuccessiveState | None = None
 
 
 class SuccessiveApproximation(Solver):
@@ -123,7 +235,7 @@ class SuccessiveApproximation(Solver):
         """
         block, position, samples = problem, start.position, int(problem.data.size or 0)
         if problem.data.size is None:
-            block, position = first_block(problem, position, self.sample)
+            block, position = _first_block(problem, position, self.sample)
             samples = position.samples - start.position.samples
         state, first = self._seen(problem, block, start.x, position, samples), problem.first
         if first is None or not np.array_equal(to_numpy(start.x), to_numpy(problem.start_point(len(start.x)))):
@@ -135,20 +247,24 @@ class SuccessiveApproximation(Solver):
         self, problem: RefreshedProblem, block: RefreshedProblem, x: Array, position: Position, samples: int
     ) -> SuccessiveState:
         """Return the state before the first step, from what is seen of the starting points x on a block."""
-        runs, anchor = len(x), None
-        every, x = np.arange(runs), refined(block, x)
-        objective, constraints, bias, observation = observe(block, x, every)
-        gradients = gradients_at(block, x, observation)
-        if problem.data.size is None:
-            anchor = Anchor(np.zeros(gradients.shape[:2]), np.zeros_like(gradients))
+        runs = len(x)
+        every, x = np.arange(runs), _refined(block, x)
+        points, bias, observation = _observed(block, x, every)
+        gradients = _gradients(block, x, observation)
+        finite = problem.data.size is not None
         return SuccessiveState(
             problem=problem,
+            points=points,
+            lower=np.full(runs, -np.inf),
+            status=(None,) * runs,
+            reason=("the solve is going on.",) * runs,
+            next=Start(x, None, position),
+            trace=(),
+            steps=0,
+            samples=samples,
             block=block,
-            anchor=anchor,
+            anchor=None if finite else Anchor(np.zeros(gradients.shape[:2]), np.zeros_like(gradients)),
             blocks=np.zeros(runs, dtype=int),
-            x=x,
-            objective=objective,
-            constraints=constraints,
             bias=bias,
             gradients=gradients,
             inverse=block.measure.curvature(x),
@@ -158,30 +274,23 @@ class SuccessiveApproximation(Solver):
             penalty=np.zeros(runs),
             margin=np.full(runs, self.margin),
             worst=np.zeros(runs),
-            best=x,
-            best_objective=objective,
-            best_constraints=constraints,
+            best=points,
             moved=np.zeros(runs, dtype=bool),
             rejected=np.zeros(runs, dtype=int),
             restarts=np.zeros(runs, dtype=int),
             outer=0,
-            samples=samples,
-            position=position,
-            status=(None,) * runs,
-            reason=("the solve is going on.",) * runs,
-            trace=(),
         )
 
     def _begun(self, state: SuccessiveState, first: SuccessiveState) -> SuccessiveState:
         """Return the state at the point that the problem's ``first`` has led to."""
-        point = np.asarray(to_numpy(first.best), dtype=np.float64)[:, : state.x.shape[-1]]
+        point = np.asarray(to_numpy(first.best.x), dtype=np.float64)[:, : state.x.shape[-1]]
         x = namespace(state.x).asarray(np.repeat(point, len(state.status), axis=0), state.x)
-        begun = self._seen(state.problem, state.block, x, state.position, state.samples)
-        return replace(begun, first_steps=first.outer)
+        begun = self._seen(state.problem, state.block, x, state.next.position, state.samples)
+        return replace(begun, steps=first.outer)
 
     def finished(self, state: SuccessiveState) -> bool:
         """See :meth:`Solver.finished`."""
-        return state.first is None and all(status is not None for status in state.status)
+        return state.first is None and super().finished(state)
 
     def step(self, state: SuccessiveState) -> SuccessiveState:
         """See :meth:`Solver.step`: one outer step of every run that goes on, or of the problem that is solved first."""
@@ -190,40 +299,40 @@ class SuccessiveApproximation(Solver):
             begun = begin.step(state.first)
             return self._begun(state, begun) if begin.finished(begun) else replace(state, first=begun)
         if state.anchor is not None:
-            state = next_block(state, self.sample)
+            state = _next_block(state, self.sample)
             if self.finished(state):
                 return state
-        runs = np.flatnonzero([status is None for status in state.status])
-        problem, x = state.block, namespace(state.x).rows(state.x, runs)
+        runs, problem = state.going, state.block
+        old, bias, margin = take_runs((state.points, state.bias, state.margin), runs)
         inverse, owners = state.inverse, state.owners
         if not np.array_equal(owners, runs):
-            inverse, owners = problem.measure.curvature(x), runs
-        inside, normals = (np.asarray(to_numpy(part), dtype=np.float64) for part in problem.primal.inequalities(x))
+            inverse, owners = problem.measure.curvature(old.x), runs
+        inside, normals = (np.asarray(to_numpy(part), dtype=np.float64) for part in problem.primal.inequalities(old.x))
         gradients = np.concatenate([state.gradients[runs], normals], axis=1)
         preconditioned = gradients if inverse is None else inverse(gradients)
-        margin = state.margin[runs][:, None]
-        aim = state.constraints[runs] + margin
+        aim = old.constraints + margin[:, None]
         values = np.concatenate([aim, inside], axis=1)
-        hard = inside.shape[1]
-        step = linearised_step(gradients, preconditioned, values, state.weight[runs], state.reach[runs], hard)
+        step = linearised_step(
+            gradients, preconditioned, values, state.weight[runs], state.reach[runs], hard=inside.shape[1]
+        )
         worst = np.maximum(state.worst[runs], aim.max(axis=1))
-        penalty = self._penalty(state.penalty[runs], step, state.objective[runs], aim.max(axis=1), worst)
-        drawn = int(problem.data.size or 0) if state.anchor is None else 0
-        new = moved(problem, x, step.direction)
+        penalty = self._penalty(state.penalty[runs], step, old.objective, aim.max(axis=1), worst)
+        samples = state.samples + (int(problem.data.size or 0) if state.anchor is None else 0)
+        x = _moved(problem, old.x, step.direction)
         if self.inner is not None:
-            new, step, read = proximal_step(self.inner, state, runs, new, step)
-            drawn += read
-        objective, true, bias, observation = observe(problem, new, runs)
+            x, step, drawn = self._proximal_step(self.inner, state, runs, x, step)
+            samples += drawn
+        new, new_bias, observation = _observed(problem, x, runs)
         if state.anchor is not None:
-            added = state.anchor.added(runs, np.asarray(to_numpy(new - x), dtype=np.float64))
-            objective, true = objective + added[:, 0], true + added[:, 1:]
+            added = state.anchor.added(runs, np.asarray(to_numpy(x - old.x), dtype=np.float64))
+            new = Points(x, new.objective + added[:, 0], new.constraints + added[:, 1:])
         # The smooth forms, corrected as they were when the step was made.
-        change = state.bias[runs] - bias
-        expected, cost = true + change[:, 1:], objective + change[:, 0]
+        change = bias - new_bias
+        expected, cost = new.constraints + change[:, 1:], new.objective + change[:, 0]
 
-        merit = state.objective[runs] + penalty * np.maximum(aim, 0.0).sum(axis=1)
-        new_merit = cost + penalty * np.maximum(expected + margin, 0.0).sum(axis=1)
-        model = state.objective[runs] + step.objective + penalty * np.maximum(step.constraints, 0.0).sum(axis=1)
+        merit = old.objective + penalty * np.maximum(aim, 0.0).sum(axis=1)
+        new_merit = cost + penalty * np.maximum(expected + margin[:, None], 0.0).sum(axis=1)
+        model = old.objective + step.objective + penalty * np.maximum(step.constraints, 0.0).sum(axis=1)
         predicted, achieved = merit - model, merit - new_merit
         accepted = (achieved >= _ACCEPT * predicted) & np.isfinite(new_merit) & (predicted > 0)
         good = accepted & (achieved >= _GOOD * predicted)
@@ -234,55 +343,121 @@ class SuccessiveApproximation(Solver):
             state,
             inverse=inverse,
             owners=owners,
-            weight=put_rows(state.weight, runs, np.clip(weight, 1e-3, 1e12)),
-            reach=put_rows(state.reach, runs, np.minimum(reach, 1e12)),
-            penalty=put_rows(state.penalty, runs, penalty),
-            worst=put_rows(state.worst, runs, worst),
-            rejected=put_rows(state.rejected, runs, np.where(accepted, 0, state.rejected[runs] + 1)),
+            weight=put_runs(state.weight, runs, np.clip(weight, 1e-3, 1e12)),
+            reach=put_runs(state.reach, runs, np.minimum(reach, 1e12)),
+            penalty=put_runs(state.penalty, runs, penalty),
+            worst=put_runs(state.worst, runs, worst),
+            rejected=put_runs(state.rejected, runs, np.where(accepted, 0, state.rejected[runs] + 1)),
             outer=state.outer + 1,
-            samples=state.samples + drawn,
+            steps=state.steps + 1,
+            samples=samples,
         )
         if state.anchor is not None:
-            state = replace(state, margin=self._aimed_lower(state, runs, true.max(axis=1), step, accepted))
-        state = judge_step(self, state, runs, step, merit, predicted, accepted)
+            state = replace(state, margin=self._aimed_lower(state, runs, new.violation, step, accepted))
+        state = self._judged(state, runs, step, merit, predicted, accepted)
         first = np.zeros(len(state.status), dtype=bool)
         if accepted.any():
             first[runs[accepted]] = ~state.moved[runs[accepted]]
-            fresh = gradients_at(problem, new, observation)
+            fresh = _gradients(problem, x, observation)
             if state.anchor is not None:
                 fresh = fresh + state.anchor.slopes[runs]
-            rows = runs[accepted]
+            seen = (new, new_bias, fresh, accepted)
+            known = take_runs((state.points, state.bias, state.gradients, state.moved), runs)
+            points, bias, gradients, moved = put_runs(
+                (state.points, state.bias, state.gradients, state.moved), runs, where_runs(accepted, seen, known)
+            )
             state = replace(
                 state,
-                x=put_rows(state.x, rows, new[accepted]),
-                objective=put_rows(state.objective, rows, objective[accepted]),
-                constraints=put_rows(state.constraints, rows, true[accepted]),
-                bias=put_rows(state.bias, rows, bias[accepted]),
-                moved=put_rows(state.moved, rows, np.ones(rows.size, dtype=bool)),
-                gradients=put_rows(state.gradients, rows, fresh[accepted]),
+                points=points,
+                bias=bias,
+                gradients=gradients,
+                moved=moved,
+                next=replace(state.next, x=points.x),
                 owners=runs[:0] if state.outer % self.refresh == 0 else owners,
             )
-        return limited(keep_best(state, first), self.iterations)
+        # The start gives way to the first step that a run accepts: a constant model often starts a fit, and meets every
+        # target, but a fit that failed must not return it. On streams the latest point is the best informed one.
+        latest = state.points.feasible & state.best.feasible & (state.anchor is not None)
+        better = state.points.better(state.best) | latest | first
+        return self._limited(replace(state, best=where_runs(better, state.points, state.best)))
 
     def outcome(self, state: SuccessiveState) -> Outcome:
-        """See :meth:`Solver.outcome`. The problem is not convex, so there is no lower bound."""
+        """See :meth:`Solver.outcome`. The problem is not convex, so there is no lower bound.
+
+        A run that is stopped before it has ended is not called out of reach.
+        """
         state = state if state.first is None else self._begun(state, state.first)
-        exact = state.anchor is None
-        return Outcome(
-            x=state.best,
-            objective=state.best_objective,
-            constraints=state.best_constraints,
-            lower=np.full(len(state.status), -np.inf),
-            exact=exact,
-            confidence=float(exact),
-            # What was stopped before it had ended is not said to be out of reach.
-            status=tuple(Status.BUDGET if status is None else status for status in state.status),
-            reason=state.reason,
-            trace=state.trace,
-            steps=state.outer + state.first_steps,
-            samples=state.samples,
-            next=Start(state.x, None, state.position),
+        return state.outcome(state.best)
+
+    def _judged(
+        self, state: SuccessiveState, runs: Any, step: LinearisedStep, merit: Any, predicted: Any, accepted: Any
+    ) -> SuccessiveState:
+        """Decide which runs end at the point from which this step was taken, and write the trace."""
+        verdicts: dict[int, tuple[Status | None, str]] = {}
+        rows = []
+        weight, reach, penalty = state.weight.copy(), state.reach.copy(), state.penalty.copy()
+        rejected, restarts = state.rejected.copy(), state.restarts.copy()
+        small = self.tolerance * (1.0 + np.abs(merit))
+        margin, exact = state.margin.copy(), state.anchor is None
+        for i, j in enumerate(map(int, runs)):
+            here = state.points.violation[j]
+            still = exact and step.residual[i] <= small[i] and predicted[i] <= small[i]
+            if not np.isfinite(merit[i]):
+                verdicts[j] = Status.DIVERGED, f"the merit is not finite at outer step {state.outer}."
+            elif still and here <= 0:
+                allowed = f"first-order optimality allows the objective to fall by {step.residual[i]:.2g}"
+                verdicts[j] = Status.SOLVED, f"{allowed}; the true measure meets its target."
+            elif rejected[j] >= self.patience and here > 0 and restarts[j] < _RESTARTS:
+                # The merit traded the target for the objective: let what is missed cost as much as all of that.
+                weight[j], reach[j] = self.weight, self.reach
+                penalty[j] = max(10.0 * penalty[j], abs(float(state.objective[j])) / here)
+                rejected[j], restarts[j] = 0, restarts[j] + 1
+            elif rejected[j] >= self.patience and not exact:
+                weight[j], reach[j], rejected[j] = self.weight, self.reach, 0
+            elif rejected[j] >= self.patience:
+                ended = f"{rejected[j]} steps in a row promised more than they held"
+                reason = f"{ended}." if state.best.feasible[j] else f"the target is missed by {here:.3g}, and {ended}."
+                verdicts[j] = Status.BUDGET if state.best.feasible[j] else Status.OUT_OF_REACH, reason
+            # The truth jumps between samples where its smooth form does not: aim lower. A step that is too short to
+            # come near its aim says nothing of the kind.
+            if still and here > 0 and step.constraints[i].max() <= 0.5 * here:
+                margin[j] += here
+            rows.append(
+                {
+                    "run": j,
+                    "level": state.outer - 1,
+                    "objective": float(state.objective[j]),
+                    "violation": float(here),
+                    "weight": float(state.weight[j]),
+                    "stationarity": float(step.residual[i]),
+                    "accepted": bool(accepted[i]),
+                    "steps": state.outer,
+                }
+            )
+        return replace(
+            state.judged(verdicts),
+            weight=weight,
+            reach=reach,
+            penalty=penalty,
+            margin=margin,
+            rejected=rejected,
+            restarts=restarts,
+            trace=(*state.trace, *rows),
         )
+
+    def _limited(self, state: SuccessiveState) -> SuccessiveState:
+        """End the runs that go on once the outer steps are used up, by the best point that they found."""
+        if state.outer < self.iterations:
+            return state
+        verdicts: dict[int, tuple[Status | None, str]] = {}
+        for j in map(int, state.going):
+            miss, after = float(state.best.violation[j]), f"after {state.outer} outer steps"
+            if state.anchor is not None:
+                verdicts[j] = Status.BUDGET, f"{after}, {_estimated(state, j)}"
+            else:
+                status = Status.BUDGET if miss <= 0 else Status.OUT_OF_REACH
+                verdicts[j] = status, f"{after} the true measure is {miss:+.3g} from its target."
+        return state.judged(verdicts)
 
     def _aimed_lower(self, state: SuccessiveState, runs: Any, missed: Any, step: LinearisedStep, accepted: Any) -> Any:
         """Return margins for a stream, whose steps aim lower by what the ones before have missed.
@@ -292,7 +467,7 @@ class SuccessiveApproximation(Solver):
         promised = step.constraints[:, : state.constraints.shape[1]].max(axis=1)
         more = np.where(accepted & (missed > 0) & (promised <= 0.5 * missed), missed, 0.0)
         kept = np.where(accepted, 0.7, 1.0) * (state.margin[runs] - self.margin)
-        return put_rows(state.margin, runs, self.margin + kept + more)
+        return put_runs(state.margin, runs, self.margin + kept + more)
 
     @staticmethod
     def _penalty(old: Any, step: LinearisedStep, objective: Any, missed: Any, worst: Any) -> Any:
@@ -304,3 +479,128 @@ class SuccessiveApproximation(Solver):
         least = _COST * np.abs(objective) / np.maximum(worst, 1e-12)
         kept = np.where(missed > 0, np.maximum(old, least), 0.9 * old)
         return np.maximum(kept, 1.5 * step.multipliers.max(axis=1) + 1e-12)
+
+    @staticmethod
+    def _proximal_step(
+        inner: Solver, state: SuccessiveState, runs: Any, points: Array, step: LinearisedStep
+    ) -> tuple[Array, LinearisedStep, int]:
+        r"""Let a solver find the next point of each run: return the points, what is promised there, and samples drawn.
+
+        .. math::
+            \min_x f_s(x) + \hat\rho V(x, \tilde x_s)\quad\text{s.t.}\quad
+            M_{s,i}(x) + \hat\rho V(x, \tilde x_s) \le b_i - \epsilon - (t_i - M_{s,i})(\tilde x_s)
+
+        with the run's own :math:`\hat\rho` and margin :math:`\epsilon`, so one run after the other. A run that has not
+        left its start keeps the linearised step, whose length is limited: a constant model often starts a run, and
+        gives surrogates nothing to follow. Multipliers and residual stay those of the linearised step.
+        """
+        points, samples = namespace(points).copy(points), 0
+        objective, constraints = step.objective.copy(), step.constraints.copy()
+        for i in np.flatnonzero(state.moved[runs]):
+            near, smooth = _proximal_problem(state, runs[i])
+            inner.needs.check(inner.title, near)
+            solve = inner.init(near, Start(near.start_point(1), None, state.next.position.jumped(2 * state.outer + 1)))
+            while not inner.finished(solve):
+                solve = inner.step(solve)
+            found = inner.outcome(solve)
+            new = _refined(state.block, found.x)
+            points[i] = new[0]
+            values = exact_values(near.family, new, near.data)[0]
+            objective[i] = values[0] - smooth
+            constraints[i] = 0.0  # of the set X, which holds
+            constraints[i, : values.size - 1] = values[1:] - near.bounds()[0]
+            samples += found.samples
+        return points, replace(step, objective=objective, constraints=constraints), samples
+
+
+def _estimated(state: SuccessiveState, run: int) -> str:
+    """Say what is known of a run on a stream."""
+    miss = float(state.best.violation[run])
+    return f"by an estimate from {state.samples:,} rows the true measure is {miss:+.3g} from its target."
+
+
+def _first_block(problem: RefreshedProblem, position: Position, rows: int) -> tuple[RefreshedProblem, Position]:
+    """Return the problem on the first block of its stream, and where the next one begins."""
+    data, position = problem.data.block(position, rows)
+    if data is None:
+        raise DataError("stream", "it has no points.")
+    return problem.on(data), position
+
+
+def _next_block(state: SuccessiveState, rows: int) -> SuccessiveState:
+    """Read a block, look at the proximal points on it, and average; where the stream has ended, so have the runs."""
+    data, position = state.problem.data.block(state.next.position, rows)
+    if data is None:
+        ended = {int(j): (Status.BUDGET, f"the stream has ended; {_estimated(state, j)}") for j in state.going}
+        return state.judged(ended)
+    block = state.problem.on(data)
+    x = _refined(block, state.x)
+    points, bias, observation = _observed(block, x, np.arange(len(state.status)))
+    seen = np.concatenate([points.objective[:, None], points.constraints], axis=1)
+    slopes = _gradients(block, x, observation)
+    known = np.concatenate([state.objective[:, None], state.constraints], axis=1)
+    blocks = np.where(state.moved, state.blocks + 1, 0)
+    share = np.minimum(1.0, _RECENT / np.maximum(blocks, 1.0))[:, None]
+    values, gradients = known + share * (seen - known), state.gradients + share[:, :, None] * (slopes - state.gradients)
+    return replace(
+        state,
+        points=Points(x, values[:, 0], values[:, 1:]),
+        next=Start(x, None, position),
+        samples=state.samples + position.samples - state.next.position.samples,
+        block=block,
+        anchor=Anchor(values - seen, gradients - slopes),
+        blocks=blocks,
+        bias=bias,
+        gradients=gradients,
+    )
+
+
+def _refined(problem: MinMaxProblem, x: Array) -> Array:
+    """Set the variables whose minimiser is known."""
+    return family_of([problem.objective]).refine(x, problem.data)
+
+
+def _moved(problem: MinMaxProblem, x: Array, direction: Any) -> Array:
+    """Step, go back into X, and set the variables whose minimiser is known."""
+    primal: Any = problem.primal  # Euclidean, as the solver needs
+    return _refined(problem, primal.project(x + namespace(x).asarray(direction, x)))
+
+
+def _observed(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Points, Any, Observation]:
+    """Return points with objective and true :math:`t_i - b_i`, by how much these exceed their smooth forms, and more.
+
+    The second is of shape (R, 1 + m), the objective first; the last is the observation, which makes surrogates.
+    """
+    observation = problem.measure.observe(x)
+    if observation.objective is None:
+        objective = exact_values(family_of([problem.objective]), x, problem.data)[:, 0]
+        offset = np.zeros_like(objective)
+    else:
+        objective, smooth = (np.asarray(part, dtype=np.float64) for part in observation.objective)
+        offset = objective - smooth
+    bounds = problem.bounds()
+    true = np.asarray(observation.values, dtype=np.float64)
+    bias = np.concatenate([offset[:, None], true - observation.smoothed], axis=1)
+    return Points(x, objective, true - (bounds if problem.runs is None else bounds[runs])), bias, observation
+
+
+def _gradients(problem: RefreshedProblem, x: Array, observation: Observation) -> Any:
+    """Return the gradients (R, 1 + m, d) of the objective and of the surrogates at x, where they were made."""
+    objective = observation.objective_surrogate() or problem.objective
+    return exact_gradients(family_of([objective, *observation.surrogates()]), x, problem.data)[1]
+
+
+def _proximal_problem(state: SuccessiveState, run: Any) -> tuple[MinMaxProblem, float]:
+    """Return the proximal problem of a run, which starts at its centre, and the objective's value there."""
+    x = take_runs(state.x, [run])
+    center = np.asarray(to_numpy(x), dtype=np.float64)[0]
+    block = state.block.take([run])
+    problem = replace(block.refreshed(block.measure.observe(x)), start=center)
+    if state.anchor is not None:
+        functions, slopes = [problem.objective, *problem.constraints], state.anchor.slopes[run]
+        tilted = [Tilted(f, slope, center) for f, slope in zip(functions, slopes, strict=True)]
+        problem = replace(problem, objective=tilted[0], constraints=tilted[1:])
+    smooth = exact_values(problem.family, x, problem.data)[0]
+    bounds = smooth[1:] - state.constraints[run] - state.margin[run]
+    problem = problem.with_bounds(*(float(bound) for bound in bounds))
+    return problem.with_proximal(center, float(state.weight[run])), float(smooth[0])

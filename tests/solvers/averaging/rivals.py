@@ -21,7 +21,7 @@ each = pytest.mark.parametrize("rival", RIVALS)
 def small(rival: str, **settings: Any) -> Any:
     if rival == "switching":
         settings = {"test_size": 40, **settings}
-    return RIVALS[rival](**{"steps": 120, "batch_size": 20, "checkpoints": 4, "block": 30, **settings})
+    return RIVALS[rival](**{"steps": 120, "batch_size": 20, "evaluations": 4, "block": 30, **settings})
 
 
 def bits(solution: mm.Solution) -> bytes:

@@ -135,7 +135,7 @@ def test_one_run_diverges_and_the_others_go_on(rival: str) -> None:
 ALL: dict[str, list[Any]] = {
     "steps": NOT_COUNTS,
     "batch_size": [*NOT_COUNTS, 10**9],
-    "checkpoints": [*NOT_COUNTS, 10_001],
+    "evaluations": [*NOT_COUNTS, 10_001],
     "block": NOT_COUNTS,
     "tail": [0.0, -0.1, 1.1, np.nan, "much", None],
     "tolerance": NOT_SHARES,
@@ -173,7 +173,7 @@ CHANGED: dict[str, dict[str, Any]] = {
 @each
 def test_every_setting_matters(rival: str) -> None:
     problem = cases.problem("fair_auc_inter")
-    base = {"steps": 130, "batch_size": 21, "checkpoints": 5, "tail": 1.0, "distance": 0.1, **CHANGED[rival]}
+    base = {"steps": 130, "batch_size": 21, "evaluations": 5, "tail": 1.0, "distance": 0.1, **CHANGED[rival]}
     found = [bits(mm.solve(problem, small(rival, **{name: value}), seed=0)) for name, value in base.items()]
     found.append(bits(mm.solve(problem, small(rival), seed=0)))
     if rival == "conex":

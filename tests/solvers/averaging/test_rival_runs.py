@@ -32,7 +32,7 @@ def test_runs_of_many_equal_runs_alone(rival: str) -> None:
 @each
 def test_a_run_that_has_ended_is_frozen(rival: str) -> None:
     """One run is solved at once, as its bound is loose; the others go on, and it keeps every bit."""
-    problem, solver = cases.fair_auc("inter_group", [0.05, 3.0]), small(rival, steps=600, checkpoints=12, tolerance=0.1)
+    problem, solver = cases.fair_auc("inter_group", [0.05, 3.0]), small(rival, steps=600, evaluations=12, tolerance=0.1)
     ended: Any = None
     for state in mm.iterate(problem, solver, seed=1):
         j = next((j for j in range(2) if state.status[j] is not None), None)

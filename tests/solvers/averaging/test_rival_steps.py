@@ -57,7 +57,7 @@ def ascend(multiplier: float, alpha: float, u: float, v: float, tau: float, inne
 
 
 def test_two_steps_of_primal_dual() -> None:
-    found = iterates(mm.PrimalDual(steps=4, batch_size=1, checkpoints=1, block=1))
+    found = iterates(mm.PrimalDual(steps=4, batch_size=1, evaluations=1, block=1))
     x, multiplier, alpha = np.array([0.5, 1.0]), 0.0, 0.0
     steps = Dog(x)
     for t in range(4):
@@ -81,7 +81,7 @@ def test_two_steps_of_conex(schedule: str) -> None:
         "convex": {"primal_step": 0.1, "dual_step": 0.3},
         "strongly_convex": {"strong_convexity": 1.0, "smoothness": 2.0, "dual_step": 0.2},
     }[schedule]
-    found = iterates(mm.ConEx(steps=4, batch_size=1, checkpoints=1, block=1, **settings))
+    found = iterates(mm.ConEx(steps=4, batch_size=1, evaluations=1, block=1, **settings))
     x, multiplier, alpha = np.array([0.5, 1.0]), 0.0, 0.0
     steps, v_before, weights = Dog(x), 0.0, []
     for t in range(4):
@@ -110,7 +110,7 @@ def test_two_steps_of_conex(schedule: str) -> None:
 
 def test_steps_of_the_switching_subgradient() -> None:
     """The test sees alpha x'p, which starts at 0: a step on the objective, and then steps on the constraint too."""
-    found = iterates(mm.SwitchingSubgradient(steps=12, batch_size=1, test_size=1, checkpoints=1, block=1, distance=1.0))
+    found = iterates(mm.SwitchingSubgradient(steps=12, batch_size=1, test_size=1, evaluations=1, block=1, distance=1.0))
     x, alpha = np.array([0.5, 1.0]), 0.0
     steps, violated, kept = Dog(x), [], x
     steps.reach = 1.0
@@ -153,7 +153,7 @@ def test_multipliers_do_not_run_away(rival: str) -> None:
 
 def test_averages_are_weighted_by_the_steps_of_the_tail() -> None:
     """Of four stretches of two steps the last two are averaged; the answer is in the trace."""
-    solver = mm.PrimalDual(steps=8, batch_size=1, checkpoints=4, tail=0.5, tolerance=1e-9, block=1)
+    solver = mm.PrimalDual(steps=8, batch_size=1, evaluations=4, tail=0.5, tolerance=1e-9, block=1)
     states = list(mm.iterate(tiny(), solver))
     before, after = [s.iterate for s in states[:-1]], [s.iterate for s in states[1:]]
     eta = np.array([np.sqrt(a.memory.reach / a.memory.slope).item() for a in after])

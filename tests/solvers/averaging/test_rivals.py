@@ -59,7 +59,7 @@ def test_some_are_solved_and_some_leave_the_feasible_set() -> None:
 @each
 def test_rows_and_the_best_point_are_true(rival: str) -> None:
     """Each row holds the exact values of that checkpoint's answer, of which the best is kept."""
-    problem, solver = cases.problem("fair_auc_inter"), small(rival, steps=400, checkpoints=8)
+    problem, solver = cases.problem("fair_auc_inter"), small(rival, steps=400, evaluations=8)
     states = list(mm.iterate(problem, solver, seed=1))
     kept, known = states[0].x, exact(problem, states[0].x[0])
     for state in states[1:]:

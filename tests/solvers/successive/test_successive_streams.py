@@ -11,7 +11,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.core.constraint import family_of
-from minmaxcon.solvers.successive.proximal_step import Tilted
+from minmaxcon.solvers.successive.tilted import Tilted
 from tests.cases import fair_auc, quadratic
 from tests.problem_library import HalfSquare
 from tests.staircases import Tangent
