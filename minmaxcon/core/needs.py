@@ -8,6 +8,7 @@ from minmaxcon.core.level import LevelProblem
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.refreshed import RefreshedProblem
 from minmaxcon.errors import Unsupported
+from minmaxcon.geometry import InnerBlock
 
 __all__ = ["Needs"]
 
@@ -24,6 +25,8 @@ class Needs:
         Functions that are convex with their proximal term: :math:`\rho \le \hat\rho` for the declared modulus.
     euclidean : bool
         A Euclidean set X, which has a projection.
+    mirror : bool
+        Inner blocks with mirror coordinates, in which anchors mix.
     measure : bool
         A true measure, refreshed at points that the solver names. A solver without this need would solve the surrogates
         at the start instead, and is refused such a problem.
@@ -36,6 +39,7 @@ class Needs:
     finite: bool = False
     convex: bool = False
     euclidean: bool = False
+    mirror: bool = False
     measure: bool = False
     unregularised: bool = False
     added: float = 0.0
@@ -69,6 +73,12 @@ class Needs:
                 f"convex functions, or its averages mean nothing, but {least.name!r} is not declared convex: declare "
                 "convex = True where it is, or use IQRC(oracle=...) with a weight above the modulus"
             )
+        for function in problem.family.constraints:
+            if self.mirror and function.dual is not None and type(function.dual).mirror is InnerBlock.mirror:
+                return (
+                    f"inner blocks with mirror coordinates, and {function.dual!r} of {function.name!r} gives none: override "
+                    "mirror() and unmirror(), or use an oracle without memory of anchors, such as MirrorProx or SMD"
+                )
         return None
 
     def check(self, method: str, problem: MinMaxProblem | LevelProblem) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import batch_number, check_draw, whole
-from minmaxcon.core import Batch, LevelProblem, Position, Start
+from minmaxcon.core import Batch, LevelProblem, Needs, Position, Start
 from minmaxcon.core.runs import Layout, finite_runs, mask_of, where_runs
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
@@ -121,6 +121,11 @@ class VarianceReduced(ExactOracle):
         self.epochs, self.batch_size = whole("epochs", epochs), batch_number(batch_size)
         check_draw(self.batch_size, self.batch_size, _PIECE)
         self.inner_steps = None if inner_steps is None else whole("inner_steps", inner_steps)
+
+    @property
+    def needs(self) -> Needs:
+        """Finite data, and inner blocks in whose mirror coordinates anchors mix."""
+        return Needs(finite=True, mirror=True)
 
     def begin(
         self,

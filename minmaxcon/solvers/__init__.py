@@ -2,7 +2,7 @@
 
 from minmaxcon.solvers.averaging import ConEx, PrimalDual, SwitchingSubgradient
 from minmaxcon.solvers.iqrc import IQRC
-from minmaxcon.solvers.loop import Progress, iterate, progress_bar, solve
+from minmaxcon.solvers.loop import Progress, iterate, progress_bar, progress_lines, solve
 from minmaxcon.solvers.named import automatic, named_solver, solver_names
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.stationarity import KKTResidual, Stationarity, kkt_residual, stationarity
@@ -23,6 +23,7 @@ __all__ = [
     "kkt_residual",
     "named_solver",
     "progress_bar",
+    "progress_lines",
     "solve",
     "solver_names",
     "stationarity",

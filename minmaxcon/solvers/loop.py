@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Soluti
 from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.named import automatic
 
-__all__ = ["Progress", "iterate", "progress_bar", "solve"]
+__all__ = ["Progress", "iterate", "progress_bar", "progress_lines", "solve"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -277,16 +278,50 @@ def _interruptible() -> Iterator[threading.Event]:
 
 
 def progress_bar(*, file: Any = None) -> Callback:
-    """Return a callback that shows steps, best objective and violation with tqdm, on standard error by default.
+    """Return a callback that shows steps, best objective and violation: a bar of tqdm, or lines where no one sees one.
 
     Parameters
     ----------
     file : text stream, optional
-        Where the bar is written.
+        Where it is written, standard error by default; where that is no terminal, see :func:`progress_lines`.
     """
+    stream = sys.stderr if file is None else file
+    if not stream.isatty():
+        return progress_lines(file=stream)
     from tqdm.auto import tqdm
 
-    return _Bar(tqdm(unit=" steps", file=file, leave=False, dynamic_ncols=True))
+    return _Bar(tqdm(unit=" steps", file=stream, leave=False, dynamic_ncols=True))
+
+
+def progress_lines(*, file: Any = None, first: float = 2.0, every: float = 10.0) -> Callback:
+    """Return a callback that writes a line now and then: seconds, steps, best objective and violation.
+
+    Parameters
+    ----------
+    file : text stream, optional
+        Where the lines are written, standard error by default.
+    first, every : float
+        Seconds from the beginning to the first line, and from each line to the next.
+    """
+    stream, due = sys.stderr if file is None else file, first
+
+    def write(progress: Progress) -> None:
+        nonlocal due
+        if progress.seconds >= due:
+            due = progress.seconds + every
+            outcome = progress.outcome
+            steps = f"{progress.seconds:.0f} s: {outcome.steps:,} steps"
+            print(", ".join(filter(None, (steps, _summary(outcome)))), file=stream, flush=True)
+
+    return write
+
+
+def _summary(outcome: Outcome) -> str:
+    """Say what is known so far; nothing before the first row of the trace."""
+    if not outcome.trace:
+        return ""
+    best, worst = float(np.min(outcome.objective)), float(np.max(outcome.constraints))
+    return f"objective {best:.5g}, worst f_i - b_i {worst:.2g}"
 
 
 class _Bar:
@@ -298,10 +333,7 @@ class _Bar:
     def __call__(self, progress: Progress) -> None:
         outcome = progress.outcome
         self._bar.update(outcome.steps - self._bar.n)
-        if outcome.trace:
-            best = float(np.min(outcome.objective))
-            worst = float(np.max(outcome.constraints))
-            self._bar.set_postfix_str(f"objective {best:.5g}, worst f_i - b_i {worst:.2g}", refresh=False)
+        self._bar.set_postfix_str(_summary(outcome), refresh=False)
 
     def close(self) -> None:
         """Remove the bar."""
