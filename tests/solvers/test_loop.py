@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from minmaxcon.solvers import progress_lines
 from tests.cases import fair_auc, problem
 
 ENDLESS = mm.SFLS(oracle=mm.SMD(steps=10**6, batch_size=10), tolerance=1e-9)
@@ -75,11 +76,34 @@ def test_a_callback_may_return_a_bool_of_numpy_and_other_values_mean_nothing() -
     assert mm.solve(problem("fair_auc_inter"), solver, callbacks=[lambda _: 1, lambda _: "stop"]).steps > 100
 
 
+class Terminal(io.StringIO):
+    """A text stream that someone sees."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def test_the_progress_bar_writes_where_it_is_told() -> None:
-    text = io.StringIO()
+    text = Terminal()
     solver = mm.SFLS(oracle=mm.SMD(steps=100, batch_size=10), levels=2)
     mm.solve(problem("fair_auc_inter"), solver, callbacks=[mm.progress_bar(file=text)])
     assert "steps" in text.getvalue()
+
+
+def test_where_there_is_no_terminal_progress_is_written_in_lines() -> None:
+    text, solver = io.StringIO(), mm.SFLS(oracle=mm.SMD(steps=100, batch_size=10), levels=2)
+    lines, bar = progress_lines(file=text, first=5.0, every=10.0), mm.progress_bar(file=text)
+    states = list(mm.iterate(problem("fair_auc_inter"), solver))
+    for seconds in (1.0, 6.0, 15.0, 16.5):
+        lines(mm.Progress(solver, states[-1], seconds))
+    bar(mm.Progress(solver, states[0], 1.9))
+    first, second = text.getvalue().splitlines()
+    assert first.startswith("6 s: ")
+    assert second.startswith("16 s: ")
+    assert " steps, objective 0." in first
+    assert ", worst f_i - b_i -0." in first
+    bar(mm.Progress(solver, states[0], 2.5))
+    assert text.getvalue().splitlines()[2] == "2 s: 0 steps"
 
 
 @pytest.mark.parametrize("end", ["finished", "limit", "error"])
