@@ -77,7 +77,7 @@ class Needs:
             if self.mirror and function.dual is not None and type(function.dual).mirror is InnerBlock.mirror:
                 return (
                     f"inner blocks with mirror coordinates, and {function.dual!r} of {function.name!r} gives none: "
-                    "override mirror() and unmirror(), or use an oracle without memory of anchors, such as MirrorProx or SMD"
+                    "override mirror() and unmirror(), or use an oracle that has one anchor, such as MirrorProx or SMD"
                 )
         return None
 
