@@ -2,7 +2,7 @@
 
 from minmaxcon.cli.main import main
 from minmaxcon.cli.options import Flag, Whole, names_of, one_line, wholes_of
-from minmaxcon.cli.output import Output, paragraphs, table, wrapped
+from minmaxcon.cli.output import Output, ProgressLine, paragraphs, table, wrapped
 from minmaxcon.cli.solve import CAUTIONS, Finished, finish, load
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Finished",
     "Flag",
     "Output",
+    "ProgressLine",
     "Whole",
     "finish",
     "load",

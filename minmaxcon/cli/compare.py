@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, names_of, wholes_of
-from minmaxcon.cli.output import Output, table, wrapped
+from minmaxcon.cli.output import Output, ProgressLine, table, wrapped
 from minmaxcon.cli.solve import load, load_problem
 from minmaxcon.solvers import named_solver, solver_names
 
@@ -166,14 +165,14 @@ def _comparisons(
         problems = _all_problems(output)
     else:
         problems = {name: load(name, options, seed=budget["seeds"][0]).problem}
-    found = []
+    found, line = [], ProgressLine(output)
     for place, (label, problem) in enumerate(problems.items(), start=1):
         if len(problems) > 1:
             output.note(f"{label} ({place} of {len(problems)})")
-        with _Bar(label, len(solvers) * len(budget["seeds"]), output) as bar:
-            found.append(compare_solvers(problem, solvers, **budget, name=label, report=bar))
+        found.append(compare_solvers(problem, solvers, **budget, name=label, report=_reporting(label, line)))
         if found[-1].interrupted:
             break
+    line.end()
     return found
 
 
@@ -190,23 +189,5 @@ def _all_problems(output: Output) -> dict[str, mm.MinMaxProblem]:
     return found
 
 
-class _Bar:
-    """Which solver runs: a bar where standard error is a terminal, else nothing."""
-
-    def __init__(self, problem: str, total: int, output: Output) -> None:
-        from tqdm.auto import tqdm
-
-        silent = output.quiet or not sys.stderr.isatty()
-        self._bar = tqdm(total=total, file=sys.stderr, leave=False, disable=silent, unit=" solves", desc=problem)
-        self._begun = 0
-
-    def __call__(self, solver: str, seed: int) -> None:
-        self._bar.update(min(self._begun, 1))
-        self._begun += 1
-        self._bar.set_postfix_str(f"{solver}, seed {seed}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+def _reporting(label: str, line: ProgressLine) -> Callable[[str, int], None]:
+    return lambda solver, seed: line(f"{label}: {solver}, seed {seed}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -15,7 +16,7 @@ import numpy as np
 
 import minmaxcon as mm
 
-__all__ = ["Output", "paragraphs", "table", "wrapped"]
+__all__ = ["Output", "ProgressLine", "paragraphs", "table", "wrapped"]
 
 _EVERY = 5.0
 """Seconds between two lines of progress."""
@@ -81,22 +82,56 @@ class Output:
         return [mm.progress_bar(file=sys.stderr) if sys.stderr.isatty() else _Lines(self)]
 
 
+class ProgressLine:
+    """One line on standard error: written over on a terminal, elsewhere a line of its own now and then.
+
+    Parameters
+    ----------
+    output : Output
+        Nothing is written where it is quiet.
+    every : float
+        Seconds between two lines where there is no terminal; the last, of ``done``, is always written.
+    """
+
+    def __init__(self, output: Output, every: float = _EVERY) -> None:
+        self._output, self._every, self._last = output, every, time.monotonic()
+        self._terminal = sys.stderr.isatty() and not output.quiet
+
+    def __call__(self, text: str, *, done: bool = False) -> None:
+        """Show a text."""
+        if self._terminal:
+            sys.stderr.write(f"\r\x1b[K{text[:110]}")
+            sys.stderr.flush()
+        elif done or self.due:
+            self._last = time.monotonic()
+            self._output.note(text)
+
+    @property
+    def due(self) -> bool:
+        """Whether a text would be shown."""
+        return self._terminal or time.monotonic() - self._last >= self._every
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._terminal:
+            sys.stderr.write("\r\x1b[K")
+
+
 class _Lines:
-    """A callback that writes a line of progress every few seconds."""
+    """A callback of a solve that tells how far it is on a line."""
 
     def __init__(self, output: Output) -> None:
-        self._output, self._next = output, _EVERY
+        self._line = ProgressLine(output, _EVERY)
 
     def __call__(self, progress: mm.Progress) -> None:
-        if progress.seconds < self._next:
+        if not self._line.due:
             return
-        self._next = progress.seconds + _EVERY
         outcome = progress.outcome
         text = f"{progress.seconds:.0f} s, {outcome.steps:,} steps"
         if outcome.trace:
             best, worst = float(np.min(outcome.objective)), float(np.max(outcome.constraints))
             text += f", objective {best:.5g}, worst f_i - b_i {worst:.2g}"
-        self._output.note(text)
+        self._line(text)
 
 
 def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:

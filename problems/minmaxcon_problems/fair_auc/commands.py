@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING
 from cyclopts import App, Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli import Flag, Output, Whole, names_of, one_line
+from minmaxcon.cli import Flag, Output, ProgressLine, Whole, names_of, one_line
 
 if TYPE_CHECKING:
     from .study.sweep import Tick
@@ -154,7 +152,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
     seeds = _checked("seeds", asked.seeds, _MOST_SEEDS)
     jobs = _checked("jobs", asked.jobs, _MOST_JOBS) or os.cpu_count() or 1
     output = Output(asked.json, asked.quiet)
-    line = _Line(output)
+    line = ProgressLine(output, every=10.0)
     with output.guarded():
         study = FairAUCStudy()
         planned = plan(study, name, **panels, methods=methods, seeds=seeds, quick=asked.quick)
@@ -166,7 +164,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
                 jobs=jobs,
                 data_dir=None if asked.data_dir is None else str(asked.data_dir),
                 overwrite=asked.overwrite,
-                report=line,
+                report=lambda tick: line(_told(tick), done=tick.done == tick.total),
             )
         finally:
             line.end()
@@ -194,28 +192,9 @@ def _checked(option: str, value: int | None, most: int) -> int | None:
     return value
 
 
-class _Line:
-    """Progress: one line that is written over on a terminal, elsewhere a line every ten seconds."""
-
-    def __init__(self, output: Output) -> None:
-        self._output, self._terminal, self._last = output, sys.stderr.isatty(), -10.0
-
-    def __call__(self, tick: Tick) -> None:
-        left = f", about {_time(tick.left)} left" if tick.done < tick.total else ""
-        text = f"{tick.done} of {tick.total} configurations, {_time(tick.seconds)}{left}: {tick.name}"
-        if self._output.quiet:
-            return
-        if self._terminal:
-            sys.stderr.write(f"\r\x1b[K{text[:110]}")
-            sys.stderr.flush()
-        elif tick.done == tick.total or time.monotonic() - self._last >= 10.0:
-            self._last = time.monotonic()
-            self._output.note(text)
-
-    def end(self) -> None:
-        """Leave the line."""
-        if self._terminal and not self._output.quiet:
-            sys.stderr.write("\r\x1b[K")
+def _told(tick: Tick) -> str:
+    left = f", about {_time(tick.left)} left" if tick.done < tick.total else ""
+    return f"{tick.done} of {tick.total} configurations, {_time(tick.seconds)}{left}: {tick.name}"
 
 
 def _time(seconds: float) -> str:

@@ -30,21 +30,10 @@ __all__ = ["PeerTime", "StepTime", "StepsResult", "Target", "bench_steps", "targ
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Time of a step of mirror descent on fair AUC.
+    """Median microseconds of a step of mirror descent with R runs, the same by run, and quartiles over the rounds.
 
-    Attributes
-    ----------
-    engine, dtype : str
-        Array engine and precision.
-    runs : int
-        Runs R that one solve carries.
-    step, run_step : float
-        Median microseconds of a step of all runs, and the same divided by R.
-    spread : (float, float)
-        Quartiles of the step over the rounds.
-    products : float
-        Median microseconds of the two matrix products of a step alone: the scores, (R, d) times (d, B), and the
-        pullback, (R, B) times (B, d).
+    ``products`` are those of the two matrix products of a step alone: the scores, (R, d) times (d, B), and the
+    pullback, (R, B) times (B, d).
     """
 
     engine: str
@@ -58,19 +47,10 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class PeerTime:
-    """Time of a step of another package, with one run.
+    """Median microseconds of a step of another package, with one run, and their quartiles over the rounds.
 
-    Attributes
-    ----------
-    package, version, method : str
-        What was measured.
-    step : float
-        Median microseconds of a step.
-    spread : (float, float)
-        Quartiles over the rounds.
-    ratio : float or None
-        Median over the rounds of this step's time divided by that of minmaxcon's with NumPy in float32; None where that
-        was not measured.
+    ``ratio`` is the median over the rounds of this step's time divided by that of minmaxcon's with NumPy in float32;
+    None where that was not measured.
     """
 
     package: str
@@ -83,19 +63,7 @@ class PeerTime:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is aimed at on a quiet machine, and what was found.
-
-    Attributes
-    ----------
-    name : str
-        What is meant.
-    aim : str
-        The aim in words.
-    found : float
-        The number.
-    met : bool
-        Whether it meets the aim.
-    """
+    """An aim on a quiet machine, in words, the number that was found, and whether it meets the aim."""
 
     name: str
     aim: str
@@ -105,21 +73,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepsResult:
-    """What :func:`bench_steps` found.
-
-    Attributes
-    ----------
-    steps : list of StepTime
-        By engine, precision and number of runs.
-    peers : list of PeerTime
-        Other packages.
-    targets : list of Target
-        Those for which there is a number.
-    notes : list of str
-        What the reader must know to read the numbers rightly: whether the machine was busy, what is missing.
-    settings, machine, versions : dict
-        What is needed to repeat them.
-    """
+    """The times of a measurement, the aims, notes on a busy machine and missing peers, and what repeats it."""
 
     steps: list[StepTime]
     peers: list[PeerTime]

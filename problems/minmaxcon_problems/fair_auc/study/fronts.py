@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from .study import Panel
 __all__ = [
     "UNCONSTRAINED",
     "Asked",
-    "MeanFront",
     "Series",
     "best_auc",
     "hypervolume",
@@ -107,27 +106,7 @@ def best_auc(gap: Any, auc: Any, limit: float) -> float:
     return float(near.max()) if near.size else float("nan")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class MeanFront:
-    """The mean of several fronts at given gaps.
-
-    Attributes
-    ----------
-    gap : ndarray (k,)
-        Where it was taken.
-    auc, error : ndarray (k,)
-        Mean and its standard error; NaN where no front, or for the error only one, reaches that gap.
-    count : ndarray of int (k,)
-        How many fronts do.
-    """
-
-    gap: Any
-    auc: Any
-    error: Any
-    count: Any
-
-
-def mean_front(fronts: Sequence[tuple[Any, Any]], grid: Any) -> MeanFront:
+def mean_front(fronts: Sequence[tuple[Any, Any]], grid: Any) -> tuple[Any, Any, Any]:
     """Return the mean over fronts of the AUC at each gap of a grid.
 
     Between its non-dominated points a front is interpolated linearly; right of the last it stays level; left of the
@@ -139,6 +118,11 @@ def mean_front(fronts: Sequence[tuple[Any, Any]], grid: Any) -> MeanFront:
         The points of each front, such as one for each seed.
     grid : array_like (k,)
         The gaps.
+
+    Returns
+    -------
+    auc, error, count : ndarray (k,)
+        Mean, its standard error and number of fronts; NaN where no front, or for the error only one, reaches a gap.
     """
     grid = np.asarray(grid, dtype=np.float64)
     curves = np.full((len(fronts), len(grid)), np.nan)
@@ -151,7 +135,7 @@ def mean_front(fronts: Sequence[tuple[Any, Any]], grid: Any) -> MeanFront:
     count = np.isfinite(curves).sum(axis=0)
     columns = [mean_and_error(column) for column in curves.T]
     mean, error = np.array(columns, dtype=np.float64).reshape(-1, 2).T
-    return MeanFront(grid, mean, error, count)
+    return mean, error, count
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
@@ -256,10 +240,7 @@ class Series:
         found = [_reached(asked, grouped[asked]) for asked in sorted(grouped)]
         gap, auc = [one.gap["test"][0] for one in found], [one.auc["test"][0] for one in found]
         front = nondominated(gap, auc)
-        return [
-            Asked(one.asked, one.seeds, one.gap, one.auc, one.gap_sd, one.met, bool(on))
-            for one, on in zip(found, front, strict=True)
-        ]
+        return [replace(one, front=bool(on)) for one, on in zip(found, front, strict=True)]
 
 
 def series_of(records: Iterable[Mapping[str, Any]]) -> dict[Panel, list[Series]]:

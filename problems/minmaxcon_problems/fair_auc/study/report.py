@@ -131,8 +131,7 @@ def front_rows(panels: Panels) -> list[Row]:
             (gap, gap_error), (auc, auc_error) = reached.gap["test"], reached.auc["test"]
             shown = {"asked": reached.asked, "gap": gap, "gap_error": gap_error, "auc": auc, "auc_error": auc_error}
             rows.append({**_head(one), "curve": "asked", **shown, "seeds": reached.seeds, "front": reached.front})
-        mean = mean_front(one.fronts(), GRID)
-        for gap, auc, error, count in zip(mean.gap, mean.auc, mean.error, mean.count, strict=True):
+        for gap, auc, error, count in zip(GRID, *mean_front(one.fronts(), GRID), strict=True):
             shown = {"asked": "", "gap": float(gap), "gap_error": "", "auc": float(auc), "auc_error": float(error)}
             rows.append({**_head(one), "curve": "interpolated", **shown, "seeds": int(count), "front": ""})
     return rows
@@ -337,19 +336,7 @@ _OURS = re.compile(r"runs|summary\.json|(hypervolume|best_auc|achieved|fronts)\.
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run.
-
-    Attributes
-    ----------
-    configurations : list of Configuration
-        By panel, method and seed.
-    panels : list of Panel
-        The panels that were chosen.
-    excluded : dict
-        For each panel the methods that do not apply, with the reason.
-    order : list of str
-        All methods of the study, in the order of their colours.
-    """
+    """Configurations by panel, method and seed; what does not apply, and why; all methods by their colours."""
 
     configurations: list[Configuration]
     panels: list[Panel]
@@ -359,17 +346,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Report:
-    """What is told of a sweep.
-
-    Attributes
-    ----------
-    summary : dict
-        As JSON knows it.
-    text : str
-        The tables.
-    files : dict of str to bytes
-        Content by file name.
-    """
+    """A sweep as JSON knows it, its tables as text, and the content of its files by name."""
 
     summary: dict[str, Any]
     text: str

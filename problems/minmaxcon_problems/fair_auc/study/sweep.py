@@ -22,7 +22,7 @@ from minmaxcon.results import check_file, environment, leftover, one_thread, pla
 
 from .study import FairAUCStudy, Panel
 
-__all__ = ["Configuration", "Sweep", "Tick", "distinct", "read_run", "remove_stale", "run_sweep", "write_run"]
+__all__ = ["Configuration", "Sweep", "Tick", "read_run", "remove_stale", "run_sweep", "write_run"]
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.+]+")
 _DIGEST = "blake2b"
@@ -30,23 +30,7 @@ _DIGEST = "blake2b"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One run of a method.
-
-    Attributes
-    ----------
-    problem : str
-        The problem's name.
-    panel : Panel
-        Data set, metric and model.
-    method : str
-        The method.
-    seed : int
-        Seed of split and solver.
-    quick : bool
-        Whether the study's small grid is used.
-    settings : mapping
-        What else the study's numbers depend on, as JSON holds it.
-    """
+    """One run of a method on a panel; ``settings`` are what else its numbers depend on, as JSON holds it."""
 
     problem: str
     panel: Panel
@@ -69,38 +53,8 @@ class Configuration:
         return {"problem": self.problem, "minmaxcon": mm.__version__, **panel, **rest, **settings}
 
 
-def distinct(configurations: Sequence[Configuration]) -> None:
-    """Refuse configurations that would share a file.
-
-    Raises
-    ------
-    InvalidInput
-        Two of them have the same file name.
-    """
-    seen: set[str] = set()
-    for one in configurations:
-        if one.name in seen:
-            raise InvalidInput("configurations", one.name, "occurs twice; give every configuration once.")
-        seen.add(one.name)
-
-
 def write_run(path: Path, configuration: Configuration, record: Mapping[str, Any]) -> None:
-    """Write the file of a configuration, all or nothing; another of the same name is replaced.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    configuration : Configuration
-        What was run.
-    record : mapping
-        What the study returned.
-
-    Raises
-    ------
-    InvalidInput
-        The disk refused.
-    """
+    """Write what the study returned for a configuration, all or nothing; another file of the name is replaced."""
     content = plain({**record, **configuration.stamp()})
     text = json.dumps({**content, _DIGEST: _digest(content)}, indent=1, allow_nan=False) + "\n"
     write_file(path, text.encode(), overwrite=True)
@@ -151,18 +105,9 @@ _QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What is known when a configuration ends.
+    """A configuration that ended: how many have a file, of how many, and the seconds passed and left.
 
-    Attributes
-    ----------
-    name : str
-        The configuration that ended.
-    done, total : int
-        Configurations with a file, and all of them.
-    seconds : float
-        Since the sweep began.
-    left : float
-        Seconds until the end, if the rest takes as long as what this sweep has run so far.
+    ``left`` counts as if the rest took as long as what this sweep has run so far.
     """
 
     name: str
@@ -251,7 +196,10 @@ def run_sweep(
     """
     if jobs < 1:
         raise InvalidInput("jobs", jobs, "must be at least 1.")
-    distinct(configurations)
+    names = [one.name for one in configurations]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("configurations", name, "occurs twice; give every configuration once.")
     folder = Path(folder)
     paths = {one.name: folder / f"{one.name}.json" for one in configurations}
     for path in list(paths.values())[:1]:

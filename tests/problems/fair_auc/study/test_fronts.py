@@ -64,12 +64,12 @@ def test_best_auc(points: list[tuple[float, float]], limit: float) -> None:
 def test_mean_front_interpolates_and_says_where_a_front_is_missing() -> None:
     first = ([0.0, 0.1, 0.05], [0.7, 0.9, 0.6])  # the last is dominated
     second = ([0.05, 0.2], [0.6, 0.8])
-    found = mean_front([first, second], [0.0, 0.05, 0.1, 0.3])
-    np.testing.assert_allclose(found.auc, [0.7, (0.8 + 0.6) / 2, (0.9 + 0.6 + 0.2 / 3) / 2, (0.9 + 0.8) / 2])
-    np.testing.assert_array_equal(found.count, [1, 2, 2, 2])
-    np.testing.assert_allclose(found.error, [np.nan, 0.1, (0.3 - 0.2 / 3) / 2, 0.05])
+    auc, error, count = mean_front([first, second], [0.0, 0.05, 0.1, 0.3])
+    np.testing.assert_allclose(auc, [0.7, (0.8 + 0.6) / 2, (0.9 + 0.6 + 0.2 / 3) / 2, (0.9 + 0.8) / 2])
+    np.testing.assert_array_equal(count, [1, 2, 2, 2])
+    np.testing.assert_allclose(error, [np.nan, 0.1, (0.3 - 0.2 / 3) / 2, 0.05])
     nowhere = mean_front([([], [])], [0.1])
-    np.testing.assert_equal([nowhere.auc[0], nowhere.error[0], nowhere.count[0]], [np.nan, np.nan, 0])
+    np.testing.assert_equal([found[0] for found in nowhere], [np.nan, np.nan, 0])
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20))
