@@ -1,4 +1,4 @@
-"""Where samples come from: the interface that a problem needs of its data."""
+"""The interface of sources of samples: what a problem needs of its data."""
 
 from __future__ import annotations
 

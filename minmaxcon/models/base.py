@@ -1,4 +1,4 @@
-"""What a scoring model is to the optimisation: one flat parameter vector, scores, and their pullback."""
+"""The interface of scoring models: one flat parameter vector, scores, and their pullback."""
 
 from __future__ import annotations
 

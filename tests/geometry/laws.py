@@ -1,4 +1,4 @@
-"""What every prox must satisfy, as numbers: residuals and slacks, each relative to the size of what enters it.
+"""Laws of every prox, as numbers: residuals and slacks, each relative to the size of what enters it.
 
 All of them take many points at once. None of them solves anything: a minimiser over a convex set is recognised by its
 own first-order condition, evaluated with the smallest value of a linear function over the set.

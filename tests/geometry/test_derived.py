@@ -1,4 +1,4 @@
-"""What follows from little: a Euclidean set from its projection, and a third party's inner block in every oracle."""
+"""Conclusions from little: a Euclidean set from its projection, and a third party's inner block in every oracle."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def assert_precision(found: Results, dtype: Any, boolean: Any) -> None:
         assert array.dtype == (boolean if name == "contains" else dtype), name
 
 
-SHAPES = pytest.mark.parametrize("runs", [(), (1,), (4,), (2, 3)], ids=str)
+SHAPES = pytest.mark.parametrize("runs", [(), (2, 3)], ids=str)
 
 
 @each_generator
@@ -137,10 +137,9 @@ def test_dual_engines_agree(blocks: Blocks, runs: tuple[int, ...]) -> None:
 
 @each_generator
 @each_engine
-@SHAPES
-def test_primal_float32_stays(generator: DistanceGenerator, engine: str, runs: tuple[int, ...]) -> None:
+def test_primal_float32_stays(generator: DistanceGenerator, engine: str) -> None:
     xp = functions(engine)
-    given = primal_given(generator, runs)
+    given = primal_given(generator, (2, 3))
     found = primal_results(generator, mapped(given, lambda array: xp.create(array, "float32")))
     assert_precision(found, *((torch.float32, torch.bool) if engine == "torch" else (np.float32, np.bool_)))
     assert_close(found, primal_results(generator, given), 2e-5)
@@ -148,25 +147,14 @@ def test_primal_float32_stays(generator: DistanceGenerator, engine: str, runs: t
 
 @each_dual
 @each_engine
-@SHAPES
-@pytest.mark.parametrize("rule", ["free", "theorem", "paper", np.float64(3.0)], ids=str)
-def test_dual_float32_stays(blocks: Blocks, engine: str, runs: tuple[int, ...], rule: Any) -> None:
+@pytest.mark.parametrize("rule", ["theorem", np.float64(3.0)], ids=str)
+def test_dual_float32_stays(blocks: Blocks, engine: str, rule: Any) -> None:
     xp = functions(engine)
     generator = PerspectiveGenerator(blocks, rule)
-    given = dual_given(generator, runs)
+    given = dual_given(generator, (2, 3))
     found = dual_results(generator, mapped(given, lambda array: xp.create(array, "float32")))
     assert_precision(found, torch.float32 if engine == "torch" else np.float32, None)
     assert_close(found, dual_results(generator, given), 1e-4)
-
-
-@each_generator
-@each_engine
-def test_primal_runs_at_once_equal_one_by_one(generator: DistanceGenerator, engine: str) -> None:
-    given = mapped(primal_given(generator, (5,)), functions(engine).create)
-    together = primal_results(generator, given)
-    for j in range(5):
-        alone = primal_results(generator, mapped(given, itemgetter(j)))
-        assert_close(alone, {name: array[j] for name, array in together.items()}, 1e-14)
 
 
 @each_dual
@@ -219,22 +207,20 @@ def test_a_dual_prox_leaves_its_arguments_alone(blocks: Blocks) -> None:
 
 
 @each_generator
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
-def test_primal_copies_do_the_same(generator: DistanceGenerator, duplicate: Callable[[Any], Any]) -> None:
+def test_primal_copies_do_the_same(generator: DistanceGenerator) -> None:
     given = primal_given(generator, (3,))
     expected = primal_results(generator, given)
-    twin = duplicate(generator)
+    twin = pickle.loads(pickle.dumps(generator))
     assert repr(twin) == repr(generator)
     assert_close(primal_results(twin, given), expected, 0.0)
 
 
 @each_dual
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
-def test_dual_copies_do_the_same(blocks: Blocks, duplicate: Callable[[Any], Any]) -> None:
+def test_dual_copies_do_the_same(blocks: Blocks) -> None:
     generator = PerspectiveGenerator(blocks)
     given = dual_given(generator, (3,))
     expected = dual_results(generator, given)
-    twin, point = duplicate((generator, given["point"]))
+    twin, point = pickle.loads(pickle.dumps((generator, given["point"])))
     assert repr(twin) == repr(generator)
     assert_close(dual_results(twin, {**given, "point": point}), expected, 0.0)
 

@@ -37,28 +37,6 @@ def test_shapes_and_that_they_hold_on_the_set(name: str, engine: str) -> None:
     assert single[1].shape == (count, generator.dimension)
 
 
-@pytest.mark.parametrize("name", COUNTS)
-def test_gradients_are_central_differences(name: str) -> None:
-    d = GENERATORS[name].dimension
-    x = 2.0 * np.random.default_rng(1).normal(size=(5, d))
-    values, gradients = given(name, x)
-    step = 1e-6
-    for j in range(d):
-        ahead, behind = (given(name, x + s * np.eye(d)[j])[0] for s in (step, -step))
-        assert gradients[:, :, j] == pytest.approx((ahead - behind) / (2 * step), abs=1e-8)
-    assert values.shape[1] == COUNTS[name]
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_they_are_convex(name: str) -> None:
-    """Above every tangent."""
-    rng = np.random.default_rng(2)
-    x, y = 3.0 * rng.normal(size=(2, 200, GENERATORS[name].dimension))
-    at_x, slope = given(name, x)
-    at_y, _ = given(name, y)
-    assert (at_y >= at_x + np.einsum("rkd,rd->rk", slope, y - x) - 1e-10).all()
-
-
 @pytest.mark.parametrize("radius", [0.5, 4.0])
 def test_a_balls_is_violated_exactly_outside_and_is_the_distance_near_the_boundary(radius: float) -> None:
     center = np.array([1.0, -2.0, 0.5])

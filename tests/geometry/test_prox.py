@@ -190,16 +190,6 @@ def dual_three_points(generator: PerspectiveGenerator, rng: np.random.Generator,
     return min(float(dual_three_point_slack(generator, point, other, instance).min()) for other in others)
 
 
-@each_generator
-def test_three_point_inequality(generator: DistanceGenerator) -> None:
-    assert three_points(generator, np.random.default_rng(3), 500) >= -1e-10
-
-
-@each_dual
-def test_dual_three_point_inequality(blocks: Blocks) -> None:
-    assert dual_three_points(PerspectiveGenerator(blocks, "theorem"), np.random.default_rng(4), 500) >= -1e-10
-
-
 @pytest.mark.parametrize("generator", EUCLIDEAN.values(), ids=EUCLIDEAN.keys())
 def test_projections(generator: DistanceGenerator) -> None:
     faults = projection_faults(generator, np.random.default_rng(5), 1000)

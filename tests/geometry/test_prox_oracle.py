@@ -13,7 +13,6 @@ from minmaxcon.reference import (
     dual_prox_objective,
     prox_objective,
     reference_dual_prox,
-    reference_linear_minimum,
     reference_prox,
     reference_support,
 )
@@ -91,13 +90,6 @@ def assert_same(gap: Gap) -> None:
 
 @each_generator
 @examples(6)
-@given(seed=SEEDS, size=SIZES, step=STEPS)
-def test_prox(generator: DistanceGenerator, seed: int, size: float, step: float) -> None:
-    assert_same(prox_gap(generator, seed, size, step, 0.0))
-
-
-@each_generator
-@examples(6)
 @given(seed=SEEDS, size=SIZES, step=STEPS, weight=WEIGHTS)
 def test_prox_with_a_proximal_penalty(
     generator: DistanceGenerator, seed: int, size: float, step: float, weight: float
@@ -117,20 +109,6 @@ def test_dual_prox(blocks: Blocks, seed: int, size: float, step: float) -> None:
 @given(seed=SEEDS, size=SIZES)
 def test_support_is_the_conjugate(blocks: Blocks, seed: int, size: float) -> None:
     assert_same(support_gap(PerspectiveGenerator(blocks), seed, size))
-
-
-@each_generator
-@examples(4)
-@given(seed=SEEDS, size=SIZES)
-def test_linear_minimum(generator: DistanceGenerator, seed: int, size: float) -> None:
-    g = size * np.random.default_rng(seed).standard_normal(generator.dimension)
-    value, point = generator.linear_minimum(g)
-    assert generator.contains(point, 1e-12 * (1.0 + np.abs(point).max()))
-    assert g @ point == pytest.approx(value, rel=1e-12, abs=1e-12)
-    _, reference = reference_linear_minimum(generator, g)
-    assert_same(
-        ((float(value) - reference) / (1.0 + abs(reference)), (reference - float(value)) / (1.0 + abs(reference)))
-    )
 
 
 @promise

@@ -16,7 +16,6 @@ from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import (
     BallBlock,
     BoxBlock,
-    DistanceGenerator,
     DualPoint,
     InnerBlock,
     PerspectiveGenerator,
@@ -24,7 +23,7 @@ from minmaxcon.geometry import (
     entropy_weight_bound,
     interval,
 )
-from tests.geometry.cases import Blocks, dual_interior, each_dual, each_generator, promise, random_block
+from tests.geometry.cases import Blocks, dual_interior, each_dual, promise, random_block
 
 TIGHT: dict[str, Blocks] = {
     "intervals": [interval(1.5), interval(1.5)],
@@ -141,15 +140,6 @@ def search(generator: PerspectiveGenerator, rng: np.random.Generator, count: int
         slack(generator, close, second),
         slack(generator, *adversarial_pairs(generator, rng, count)),
     )
-
-
-@each_generator
-def test_primal_generators(generator: DistanceGenerator) -> None:
-    rng = np.random.default_rng(10)
-    u, v = generator.sample(rng, 3000), generator.sample(rng, 3000)
-    v = 0.999 * v + 0.001 * generator.center
-    for first in (u, v + 0.01 * (u - v)):
-        assert (generator.divergence(first, v) - 0.5 * generator.norm(first - v) ** 2).min() >= -1e-12
 
 
 @each_dual

@@ -1,4 +1,4 @@
-"""What every plug-in of the gallery must obey, beside what its own tests show."""
+"""Laws of every plug-in of the gallery, beside what its own tests show."""
 
 from __future__ import annotations
 
