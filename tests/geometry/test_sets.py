@@ -16,7 +16,6 @@ from minmaxcon.geometry import (
     DistanceGenerator,
     InnerBlock,
     PerspectiveGenerator,
-    Product,
     Simplex,
     SimplexBlock,
     interval,
@@ -111,18 +110,6 @@ def test_linear_minimum_of_nothing_is_zero(generator: DistanceGenerator) -> None
 def test_membership_of_the_simplex_needs_sum_and_sign() -> None:
     given = np.array([[0.5, 0.5], [0.5, 0.4], [1.2, -0.2], [1.0, 0.0]])
     np.testing.assert_array_equal(Simplex(2).contains(given), [True, False, False, True])
-
-
-def dual_attained(generator: DistanceGenerator, g: Any) -> Any:
-    """Return a point of the unit ball of the norm at which the linear function g is largest."""
-    if isinstance(generator, Simplex):
-        j = np.argmax(np.abs(g))
-        return np.sign(g[j]) * np.eye(g.size)[j]
-    if isinstance(generator, Product):
-        sizes = np.array([part.dual_norm(g[cut]) for part, cut in zip(generator.parts, generator.slices, strict=True)])
-        parts = [dual_attained(part, g[cut]) for part, cut in zip(generator.parts, generator.slices, strict=True)]
-        return np.concatenate([s * p for s, p in zip(sizes / np.linalg.norm(sizes), parts, strict=True)])
-    return g / np.linalg.norm(g)
 
 
 class TestDualByHand:
