@@ -14,7 +14,7 @@ from .metrics import FairnessMetric
 __all__ = ["KAPPA", "MAX_GAP", "Details", "checked_gap", "checked_kappa", "least_kappa", "resolved_bound"]
 
 KAPPA, MAX_GAP = 0.1, 0.02
-"""What is taken where neither is given: the one for problems, the other for targets and the estimator."""
+"""Defaults where neither is given: the one of problems, the other of targets and the estimator."""
 
 _LARGEST_KAPPA = 1e6
 

@@ -249,7 +249,7 @@ VARIABLE = "MINMAXCON_DATA"
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """What `minmaxcon data` says of a data set.
+    """A named data set, as `minmaxcon data` lists it.
 
     Attributes
     ----------

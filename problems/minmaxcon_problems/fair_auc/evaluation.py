@@ -47,8 +47,7 @@ def evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
 
 
 def _measures(scores: Any, rows: LabelledData, metric: FairnessMetric) -> dict[str, Any]:
-    accuracy = auc_with_interval(scores[rows.label > 0], scores[rows.label < 0])
-    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
+    gap, accuracy = _estimates(scores, rows, metric)
     return {
         "auc": accuracy.value,
         "auc_interval": [accuracy.lower, accuracy.upper],
@@ -181,9 +180,7 @@ def measured_model(
         How many rows each one stands for: values are weighted, and intervals keep the standard errors of the rows.
     """
     scores = model.predict(parameters, rows.features)
-    positive = rows.label > 0
-    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
-    accuracy = auc_with_interval(scores[positive], scores[~positive])
+    gap, accuracy = _estimates(scores, rows, metric)
     if row_weight is None:
         return gap, accuracy
     mass = np.asarray(row_weight, dtype=np.float64)
@@ -192,8 +189,14 @@ def measured_model(
         return float(metrics.auc(scores[own], scores[other], weights=(mass[own], mass[other])))
 
     masks = metric.masks(rows.label, rows.group).T
+    positive = rows.label > 0
     apart = abs(weighted(masks[0], masks[1]) - weighted(masks[2], masks[3]))
     return _moved(gap, apart), _moved(accuracy, weighted(positive, ~positive))
+
+
+def _estimates(scores: Any, rows: LabelledData, metric: FairnessMetric) -> tuple[AUCEstimate, AUCEstimate]:
+    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
+    return gap, auc_with_interval(scores[rows.label > 0], scores[rows.label < 0])
 
 
 def _moved(estimate: AUCEstimate, value: float) -> AUCEstimate:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +119,7 @@ class LabelledData:
 
     def replace_rows(self, features: Any, label: Signs, group: Signs) -> LabelledData:
         """Return other rows of the same kind: names, values and encoding stay."""
-        return LabelledData(
-            features, label, group, self.feature_names, self.label_values, self.group_values, self.name, self.encoding
-        )
+        return replace(self, features=features, label=label, group=group)
 
 
 def _distinct(table: Table, column: Column) -> tuple[list[Value], NDArray[np.int64]]:

@@ -212,6 +212,20 @@ class FairnessMetric:
                 f"no row is in the subset {subset} of the metric {self.name} ({listed}); add such rows.",
             )
 
+    def masks_of(self, label: Any, group: Any, source: str) -> Mask:
+        """Return :meth:`masks` (n, 4) of rows that have members of every subset and of both classes.
+
+        Raises
+        ------
+        DataError
+            One of the subsets, or of the classes, is empty.
+        """
+        masks = self.masks(label, group)
+        self.require_members(masks, source)
+        if len(np.unique(label)) < 2:
+            raise DataError(source, "has labels of one class only; both are needed.")
+        return masks
+
     def __str__(self) -> str:
         first, first_other, second, second_other = self.subsets
         return f"{self.name}: |AUC({first}; {first_other}) - AUC({second}; {second_other})|"

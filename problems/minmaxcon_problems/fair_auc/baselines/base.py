@@ -215,10 +215,7 @@ class Strata:
         InvalidInput
             If the batch is too small for two rows of each cell.
         """
-        metric.require_members(metric.masks(rows.label, rows.group), rows.name)
-        for sign, word in ((1, "positive"), (-1, "negative")):
-            if not (rows.label == sign).any():
-                raise mm.DataError(rows.name, f"no row is {word}; an AUC needs rows of both classes.")
+        metric.masks_of(rows.label, rows.group, rows.name)
         cells = Cells.of(rows, metric)
         kinds = len(cells.sizes)
         if batch_size < 2 * kinds:
@@ -275,7 +272,7 @@ def quadratic_loss(scores: Any, strata: Strata, c1: float, c2: float) -> tuple[A
 
 
 class Rule(ABC):
-    """What a method does with the scores of a batch; it keeps nothing between steps but what it returns."""
+    """The rule of a method for the scores of a batch; it keeps nothing between steps but what it returns."""
 
     def start(self, runs: int) -> Any:
         """Return the state before the first step; none by default."""

@@ -222,7 +222,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             rows = LabelledData(features, sign, group, feature_names(self), values, group_values, "the training data")
             validation, share = None, self.validation_fraction
             if share is not None:
-                rows, validation = stratified_parts(rows, (1.0 - share, share), asked.seed)
+                rows, validation = stratified_parts(rows, (1.0 - share, share), asked.target.seed)
             self._fitted = fit_rows(self, asked, rows, validation, classes, constrained=constrained)
             self._stream = None
         return self

@@ -19,16 +19,16 @@ from minmaxcon_problems.fair_auc.bounds import resolved_bound
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, Subset, resolve_metric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, Subset
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_target
-from minmaxcon_problems.fair_auc.target.problem import Target
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
 from .calibration import LogOdds
 from .incremental import Incremental
 from .inputs import feature_names
 
-__all__ = ["Bound", "Fitted", "asked_of", "fit_rows", "fit_stream", "model_of", "train", "weighted_standardizer"]
+__all__ = ["Asked", "Fitted", "asked_of", "fit_rows", "fit_stream", "model_of", "train", "weighted_standardizer"]
 
 _POSITIVE, _NEGATIVE = Subset(label=1), Subset(label=-1)
 
@@ -37,46 +37,28 @@ UNCONSTRAINED = FairnessMetric(
 )
 """The metric of a model without constraint; its gap is 0 whatever the scores."""
 
-_CHOICES = {
-    "objective": ("auc", "quadratic_auc", "logistic"),
-    "method": ("following", "bounds"),
-    "demand": ("value", "upper"),
-}
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Bound:
-    r"""A bound of the surrogate, in the place of a target.
+class Asked:
+    r"""A target, or a bound of the surrogate in its place.
 
     Attributes
     ----------
-    metric : FairnessMetric
-        The four subsets.
-    kappa : float
+    target : Target
+        The target; with kappa all else that is asked, and a gap that bounds nothing.
+    kappa : float or None
         The bound is :math:`1 + \kappa`.
-    model : Model or None
-        The scoring model, once it is known.
-    radius : float
-        Radius of the ball of parameters.
     solver : Solver or None
-        By default what suits the model.
-    time_limit : float or None
-        Seconds.
-    seed : int
-        Of every draw.
+        For kappa; by default what suits the model.
     """
 
-    metric: FairnessMetric
-    kappa: float
-    model: mm.Model | None = None
-    radius: float
-    solver: mm.Solver | None
-    time_limit: float | None
-    seed: int
+    target: Target
+    kappa: float | None = None
+    solver: mm.Solver | None = None
 
 
-def asked_of(estimator: Any, seed: int) -> Target | Bound:
-    """Return what an estimator's parameters ask for.
+def asked_of(estimator: Any, seed: int) -> Asked:
+    """Return what an estimator's parameters ask for, checked.
 
     Parameters
     ----------
@@ -95,45 +77,30 @@ def asked_of(estimator: Any, seed: int) -> Target | Bound:
         raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
     if kappa is not None and estimator.objective != "auc":
         raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
-    for argument, choices in _CHOICES.items():
-        if getattr(estimator, argument) not in choices:
-            raise mm.UnknownName(argument, str(getattr(estimator, argument)), choices)
+    target = Target(
+        metric=estimator.metric,
+        max_gap=NO_TARGET if max_gap is None else max_gap,
+        objective=estimator.objective,
+        radius=estimator.radius,
+        method=estimator.method,
+        demand=estimator.demand,
+        time_limit=estimator.time_limit,
+        seed=seed,
+    )
     positive("score_bound", estimator.score_bound)
-    share, limit, kept = estimator.validation_fraction, estimator.time_limit, estimator.max_rows_per_cell
+    share, kept = estimator.validation_fraction, estimator.max_rows_per_cell
     if share is not None:
         number("validation_fraction", share, "must lie strictly between 0 and 1, or be None.", above=0.0, below=1.0)
     if not isinstance(kept, int | np.integer):  # it is used as it stands, and sizes arrays
         raise mm.InvalidInput("max_rows_per_cell", kept, "must be a whole number of at least 2.")
     whole("max_rows_per_cell", kept, 2)
-    common: dict[str, Any] = {
-        "metric": resolve_metric(estimator.metric),
-        "radius": positive("radius", estimator.radius),
-        "time_limit": None if limit is None else positive("time_limit", limit),
-        "seed": seed,
-    }
-    if kappa is not None:
-        return Bound(kappa=kappa, solver=estimator.solver, **common)
-    # whether the method suits the model is seen when the model is known
-    return Target(
-        max_gap=max_gap,
-        objective=estimator.objective,
-        method=estimator.method,
-        demand=estimator.demand,
-        **common,
-    )
+    return Asked(target=target if kappa is None else _unbound(target), kappa=kappa, solver=estimator.solver)
 
 
-def _unconstrained(asked: Target | Bound) -> Target:
-    """Return what asks for the same model without constraint."""
-    return Target(
-        metric=UNCONSTRAINED,
-        max_gap=1.0,
-        objective=asked.objective if isinstance(asked, Target) else "auc",
-        model=asked.model,
-        radius=asked.radius,
-        time_limit=asked.time_limit,
-        seed=asked.seed,
-    )
+def _unbound(target: Target, metric: FairnessMetric | None = None) -> Target:
+    """Return what asks for the same model without a target, and by another metric where one is given."""
+    metric = target.metric if metric is None else metric
+    return replace(target, metric=metric, max_gap=NO_TARGET, method="following", demand="value")
 
 
 def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.Model:
@@ -184,13 +151,13 @@ def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.
 
 
 def train(
-    asked: Target | Bound, rows: LabelledData, *, validation: LabelledData | None = None, row_weight: Any = None
+    asked: Asked, rows: LabelledData, *, validation: LabelledData | None = None, row_weight: Any = None
 ) -> FairFit:
     """Train a model.
 
     Parameters
     ----------
-    asked : Target or Bound
+    asked : Asked
         What is asked, with the model.
     rows : LabelledData
         Training rows, n of them.
@@ -204,30 +171,30 @@ def train(
     InvalidInput, DataError
         What cannot be used, named with the remedy.
     """
-    if isinstance(asked, Target):
-        return fit_target(rows, asked, validation=validation, row_weight=row_weight)
-    model = mm.Linear(rows.features.shape[1]) if asked.model is None else asked.model
-    linear = isinstance(model, mm.Linear)
+    if asked.kappa is None:
+        return fit_target(rows, asked.target, validation=validation, row_weight=row_weight)
+    target, model = asked.target, asked.target.model_for(rows)
+    linear, metric = isinstance(model, mm.Linear), asked.target.metric
     problem = build_problem(
         Dataset(rows.name, rows, None, rows),
-        asked.metric,
+        metric,
         asked.kappa,
-        radius=asked.radius,
+        radius=target.radius,
         model=model,
         row_weight=row_weight,
-        seed=asked.seed,
+        seed=target.seed,
         engine="numpy" if linear else "torch",
     )
     solver = (mm.SFLS(oracle=mm.SMD()) if linear else mm.IQRC()) if asked.solver is None else asked.solver
-    solution = mm.solve(problem, solver, seed=asked.seed, time_limit=asked.time_limit)
+    solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit)
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
-    free = fit_target(rows, _unconstrained(asked), validation=validation, row_weight=row_weight)
-    gap, area = measured_model(model, parameters, rows, asked.metric, row_weight)
+    free = fit_target(rows, _unbound(target, UNCONSTRAINED), validation=validation, row_weight=row_weight)
+    gap, area = measured_model(model, parameters, rows, metric, row_weight)
     held_out: tuple[Any, Any] = (None, None)
-    unconstrained_gap = measured_model(model, free.parameters, rows, asked.metric, row_weight)[0]
+    unconstrained_gap = measured_model(model, free.parameters, rows, metric, row_weight)[0]
     if validation is not None:
-        held_out = measured_model(model, parameters, validation, asked.metric)
-        unconstrained_gap = measured_model(model, free.parameters, validation, asked.metric)[0]
+        held_out = measured_model(model, parameters, validation, metric)
+        unconstrained_gap = measured_model(model, free.parameters, validation, metric)[0]
     return FairFit(
         parameters=parameters,
         model=model,
@@ -301,7 +268,7 @@ class Fitted:
 
 def fit_rows(
     estimator: Any,
-    asked: Target | Bound,
+    asked: Asked,
     rows: LabelledData,
     validation: LabelledData | None,
     classes: Any,
@@ -315,7 +282,7 @@ def fit_rows(
     ----------
     estimator : FairAUCClassifier
         With its model, standardize and score_bound.
-    asked : Target or Bound
+    asked : Asked
         What it asks for.
     rows, validation : LabelledData
         Training rows (n of them) and those held out, in raw units.
@@ -340,8 +307,9 @@ def fit_rows(
     if scaler is not None:
         rows, validation = _scaled(scaler, rows), None if validation is None else _scaled(scaler, validation)
     width = rows.features.shape[1]
-    model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.seed)
-    asked = replace(asked if constrained else _unconstrained(asked), model=model)
+    model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
+    asked = asked if constrained else Asked(target=_unbound(asked.target, UNCONSTRAINED))
+    asked = replace(asked, target=replace(asked.target, model=model))
     fit = train(asked, rows, validation=validation, row_weight=row_weight)
     if not constrained:
         fit = replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}")
@@ -380,7 +348,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
     """
     asked = asked_of(estimator, stream.seed)
     try:
-        rows, weight = stream.rows(asked.metric, estimator.positive, feature_names(estimator))
+        rows, weight = stream.rows(asked.target.metric, estimator.positive, feature_names(estimator))
     except DataError as failure:
         raise NotFittedError(str(failure)) from failure
     validation, share = None, estimator.validation_fraction

@@ -82,9 +82,8 @@ def build_problem(
     """
     kappa = checked_kappa(kappa, c1, c2)
     train = dataset.train
-    metric.require_members(metric.masks(train.label, train.group), train.name)
-    masks = pair_masks(train.label, metric, train.group)
-    slots = [mask for pair in masks for mask in pair]
+    metric.masks_of(train.label, train.group, train.name)
+    slots = [mask for pair in pair_masks(train.label, metric, train.group) for mask in pair]
     features = train.features
     model = mm.Linear(features.shape[1]) if model is None else model
     if hasattr(features, "tocsr") and not isinstance(model, mm.Linear):

@@ -30,7 +30,7 @@ __all__ = ["AUCConstraint", "AUCFamily", "GroupMoments", "Layout"]
 
 @dataclass(frozen=True)
 class Layout:
-    """What all constraints of one fair AUC problem share.
+    """The setting that all constraints of one fair AUC problem share.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.evaluation import measured_model
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 
-from .problem import NO_TARGET, Target, build_target_problem, checked_masks, observed, signed_bounds
+from .problem import NO_TARGET, Target, build_target_problem, observed, signed_bounds
 from .side_bounds import solve_side_bounds
 
 __all__ = ["FairFit", "fit_target"]
@@ -135,7 +135,7 @@ def fit_target(
         columns, expected = validation.features.shape[1], train.features.shape[1]
         if columns != expected:
             raise mm.InvalidInput("validation", f"{columns} features", f"must have the {expected} of train.")
-        checked_masks(validation, target.metric)
+        target.metric.masks_of(validation.label, validation.group, validation.name)
     target = replace(target, model=target.model_for(train))
     judge = _Judge(train, validation, row_weight, target)
     begin = None if start is None else _checked_start(start, target, train)

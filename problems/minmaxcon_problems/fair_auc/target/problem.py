@@ -18,7 +18,7 @@ from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 from .followed import AUCGapMeasure
 from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, named_objective
 
-__all__ = ["NO_TARGET", "Target", "build_target_problem", "checked_masks", "observed", "signed_bounds"]
+__all__ = ["NO_TARGET", "Target", "build_target_problem", "observed", "signed_bounds"]
 
 NO_TARGET = 1.0
 """No two AUCs differ by more than this."""
@@ -100,8 +100,7 @@ class Target:
             object.__setattr__(self, name, checked)
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
-                first, second = choices
-                raise mm.InvalidInput(name, getattr(self, name), f'use "{first}" or "{second}".')
+                raise mm.UnknownName(name, str(getattr(self, name)), choices)
         if self.method == "bounds":
             self._check_bounds()
 
@@ -159,7 +158,8 @@ def build_target_problem(
     DataError
         If one of the metric's subsets, or of the classes, is empty.
     """
-    loss, model, masks = target.objective, target.model_for(rows), checked_masks(rows, target.metric)
+    loss, model = target.objective, target.model_for(rows)
+    masks = target.metric.masks_of(rows.label, rows.group, rows.name)
     positive, weight = rows.label > 0, _checked_weight(row_weight, len(rows))
     linear = isinstance(model, mm.Linear)
     subsets = masks * weight[:, None]
@@ -202,22 +202,6 @@ def build_target_problem(
         first=first,
         first_steps=target.warmup_steps,
     )
-
-
-def checked_masks(rows: LabelledData, metric: FairnessMetric) -> Any:
-    """Return the masks (n, 4) of the metric's subsets.
-
-    Raises
-    ------
-    DataError
-        If one of the subsets, or of the classes, is empty.
-    """
-    masks = metric.masks(rows.label, rows.group)
-    metric.require_members(masks, rows.name)
-    positive = rows.label > 0
-    if positive.all() or not positive.any():
-        raise mm.DataError(rows.name, "has labels of one class only; both are needed.")
-    return masks
 
 
 def _checked_weight(row_weight: Any, count: int) -> Any:

@@ -19,10 +19,9 @@ import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
-from .problem import NO_TARGET, Target, checked_masks
+from .problem import NO_TARGET, Target
 
 __all__ = ["solve_side_bounds"]
 
@@ -61,7 +60,7 @@ def solve_side_bounds(
         If one of the metric's subsets, or of the classes, is empty.
     """
     metric, model, time_limit = target.metric, target.model_for(rows), target.time_limit
-    checked_masks(rows, metric)
+    masks = metric.masks_of(rows.label, rows.group, rows.name)
     problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=target.radius, model=model)
     rest = problem.primal.dimension - model.dimension
     x0 = None if start is None else np.concatenate([np.asarray(start, dtype=np.float64), np.zeros(rest)])
@@ -77,7 +76,7 @@ def solve_side_bounds(
         scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
         return (
             found,
-            _signed_gap(scores, rows, metric),
+            _signed_gap(scores, masks),
             metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0]),
         )
 
@@ -126,8 +125,7 @@ def _trace(solutions: Sequence[mm.Solution], chosen: Sequence[int]) -> dict[str,
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
 
 
-def _signed_gap(scores: Any, rows: LabelledData, metric: FairnessMetric) -> Any:
-    masks = metric.masks(rows.label, rows.group)
+def _signed_gap(scores: Any, masks: Any) -> Any:
     first, second = (metrics.auc(scores[:, masks[:, g]], scores[:, masks[:, g + 1]]) for g in (0, 2))
     return first - second
 

@@ -180,7 +180,7 @@ class TargetStream(mm.Stream):
             enough = old is not None or position.samples >= self.look or bool((self._members(kept) >= _ENOUGH).all())
         if kept is None or position.samples == begun:
             return None, position
-        self._require(kept, position.samples)
+        self.metric.masks_of(kept.label, kept.group, f"the first {position.samples:,} points of the stream")
         return kept, replace(position, memory=kept)
 
     def row_weight(self, kept: _Kept) -> Any:
@@ -197,12 +197,6 @@ class TargetStream(mm.Stream):
     def _members(self, kept: _Kept) -> Any:
         classes = [(kept.label > 0).sum(), (kept.label < 0).sum()]
         return np.concatenate([self.metric.masks(kept.label, kept.group).sum(axis=0), classes])
-
-    def _require(self, kept: _Kept, count: int) -> None:
-        source = f"the first {count:,} points of the stream"
-        self.metric.require_members(self.metric.masks(kept.label, kept.group), source)
-        if not self._members(kept)[-2:].all():
-            raise mm.DataError(source, "have labels of one class only; both are needed.")
 
 
 def _read(found: mm.Source, position: mm.Position) -> _Kept:

@@ -91,8 +91,17 @@ def test_the_multipliers_start_even_and_never_vanish(dataset: Dataset) -> None:
     assert fixed_point(np.exp(state))[0, 2] > 0.99
 
 
-@pytest.mark.parametrize("metric", ["group", "inter_group", "intra_group"])
-@pytest.mark.parametrize("model", [mm.Linear(4), mm.MLP(4, 3)], ids=["linear", "mlp"])
+@pytest.mark.parametrize(
+    "metric, model",
+    [
+        ("group", mm.Linear(4)),
+        ("inter_group", mm.Linear(4)),
+        ("intra_group", mm.Linear(4)),
+        ("group", mm.MLP(4, 3)),
+        pytest.param("inter_group", mm.MLP(4, 3), marks=pytest.mark.slow),
+        pytest.param("intra_group", mm.MLP(4, 3), marks=pytest.mark.slow),
+    ],
+)
 def test_a_target_is_met_where_the_plain_model_misses_it(dataset: Dataset, metric: str, model: mm.Model) -> None:
     method = ProxyLagrangian(rates=(0.01, 0.03), steps=600)
     assert method.applies_to(METRICS[metric]) == ""

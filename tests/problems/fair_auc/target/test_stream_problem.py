@@ -92,7 +92,7 @@ def large_sample() -> tuple[mm.MinMaxProblem, mm.Solution]:
 SOLVER = mm.SFLS(oracle=mm.SMD(steps=400), tolerance=0.02, levels=8)
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_stream_is_solved_without_a_proof(known: bool) -> None:
     given = dict(zip(CELLS, [0.12, 0.18, 0.2, 0.5], strict=True)) if known else None
     problem = stream_problem(endless(0), kappa=0.2, probabilities=given)

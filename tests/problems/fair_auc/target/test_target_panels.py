@@ -32,8 +32,14 @@ def shared(name: str, folder: Path, seed: int = 0) -> Dataset:
     return load_dataset(name, data_dir=folder, seed=seed)
 
 
+QUICK = [("a9a", "inter_group"), ("bank", "intra_group"), ("compas", "group")]
+
+
 @pytest.mark.data
-@pytest.mark.parametrize("name, metric", LEAST)
+@pytest.mark.parametrize(
+    "name, metric",
+    [*QUICK, *(pytest.param(*panel, marks=pytest.mark.slow) for panel in LEAST if panel not in QUICK)],
+)
 def test_panels_of_the_paper(shared_data: Path, name: str, metric: str) -> None:
     data = shared(name, shared_data)
     found = fit(metric, 0.02, data.train)

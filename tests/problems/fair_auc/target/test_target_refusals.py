@@ -53,8 +53,8 @@ def test_held_out_rows_of_other_features() -> None:
     "options, message",
     [
         ({"objective": "accuracy"}, r"(?i)objective.*accuracy.*auc.*logistic"),
-        ({"method": "magic"}, r'method=.*"following" or "bounds"'),
-        ({"demand": "lower"}, r'demand=.*"value" or "upper"'),
+        ({"method": "magic"}, r"method='magic': unknown name"),
+        ({"demand": "lower"}, r"demand='lower': unknown name"),
         ({"radius": 0.0}, r"radius=.*positive"),
         ({"radius": "wide"}, r"radius=.*positive"),
         ({"iterations": 0}, r"iterations="),
