@@ -28,7 +28,7 @@ def build(metric: str = "inter_group", gap: Any = 0.02, **options: Any) -> mm.Re
 
 
 def solved(problem: mm.MinMaxProblem, **options: Any) -> mm.Solution:
-    return mm.solve(problem, mm.SuccessiveApproximation(margin=2e-4), **options)
+    return mm.solve(problem, mm.SuccessiveApproximation(margin=2e-4, iterations=60), **options)
 
 
 @pytest.mark.parametrize("objective, variables", [("quadratic_auc", 2), ("logistic", 1), (AUCObjective(1.0, 0.5), 2)])

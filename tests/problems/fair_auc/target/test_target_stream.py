@@ -245,7 +245,7 @@ def test_a_stream_that_ends_early() -> None:
     solution = solved(problem, 500)
     assert solution.status in {mm.Status.BUDGET, mm.Status.NOT_STRICTLY_FEASIBLE}
     assert solution.reason.startswith("The stream has ended; by an estimate from 2,300 rows")
-    assert solution.steps == 4
+    assert len(set(solution.trace["steps"])) == 4  # after those of the quadratic loss
     assert solution.samples == 2300
 
 
