@@ -23,7 +23,7 @@ __all__ = ["new_problem"]
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 40
 _SUFFIX = ".template"
-"""What keeps tools from taking a template for a program."""
+"""Ending that keeps tools from taking a template for a program."""
 
 
 def new_problem(name: str, /, *, out: Path | None = None) -> int:

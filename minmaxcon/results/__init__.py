@@ -1,4 +1,4 @@
-"""What is kept of solves: records, folders, saved models, figures and comparisons."""
+"""Results: records of solves, folders, saved models, figures and comparisons."""
 
 from minmaxcon.results.comparison import Comparison, Entry, as_data, compare, comparison_text, path_rows
 from minmaxcon.results.comparison_figure import comparison_figure

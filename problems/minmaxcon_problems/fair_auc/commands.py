@@ -53,7 +53,7 @@ def demo(
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sweep:
-    """What both commands have.
+    """Options of both commands.
 
     Parameters
     ----------

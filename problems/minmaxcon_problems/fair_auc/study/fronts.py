@@ -162,7 +162,7 @@ _PARTS = ("train", "validation", "test")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the seeds reached for one asked gap: means over seeds and their standard errors.
+    """Results of the seeds for one asked gap: means over seeds and their standard errors.
 
     Attributes
     ----------

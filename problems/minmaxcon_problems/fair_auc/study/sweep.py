@@ -119,7 +119,7 @@ class Tick:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sweep:
-    """What a sweep has found.
+    """Results of a sweep.
 
     Attributes
     ----------
