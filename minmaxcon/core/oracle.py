@@ -17,7 +17,7 @@ __all__ = ["Estimate", "Oracle", "Start"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Start:
-    """Where an oracle starts.
+    """Starting point of an oracle or a solver.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Estimate:
-    r"""What an oracle says of a level problem.
+    r"""Answer of an oracle to a level problem.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a solve gives back: status, certificate, trace and solution."""
+"""Results of a solve: status, certificate, trace and solution."""
 
 from __future__ import annotations
 

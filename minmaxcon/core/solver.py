@@ -100,7 +100,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Outcome:
-    r"""What a solver knows at some moment of R runs.
+    r"""Results of R runs at some moment of a solve.
 
     Attributes
     ----------

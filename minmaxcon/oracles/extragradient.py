@@ -1,4 +1,4 @@
-"""Stochastic extragradient (mirror-prox with samples): a step back from where a look ahead leads."""
+r"""Stochastic extragradient: mirror-prox with samples, :math:`z_{t+1} = \mathrm{prox}_{z_t}(\gamma_t\Phi(w_t))`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ __all__ = ["Progress", "iterate", "progress_bar", "progress_lines", "solve"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Progress:
-    """What a callback sees after each piece of work.
+    """Progress of a solve, handed to callbacks after each piece of work.
 
     Attributes
     ----------

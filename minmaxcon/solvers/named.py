@@ -1,4 +1,4 @@
-"""Solvers by name: what the command line and comparisons choose from."""
+"""Solvers by name, and the solver that fits a problem."""
 
 from __future__ import annotations
 
