@@ -50,12 +50,15 @@ from .models import mlp as mlp
 # Solving: the loop, and what it returns
 from .core import Certificate as Certificate
 from .core import Outcome as Outcome
+from .core import Points as Points
+from .core import RunsState as RunsState
 from .core import Solution as Solution
 from .core import Start as Start
 from .core import Status as Status
 from .solvers import Progress as Progress
 from .solvers import iterate as iterate
 from .solvers import progress_bar as progress_bar
+from .solvers import progress_lines as progress_lines
 from .solvers import solve as solve
 
 # Solvers

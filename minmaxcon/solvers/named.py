@@ -34,8 +34,8 @@ _NAMED: Mapping[str, Callable[[], Solver]] = {
 }
 
 
-_SMALL = 2**22
-"""Rows x variables x runs up to which exact passes are preferred to samples."""
+_SMALL = 2**20
+"""Rows x variables x runs up to which exact passes are preferred to samples, see :func:`automatic`."""
 
 
 def automatic(problem: MinMaxProblem) -> Solver:
@@ -49,13 +49,17 @@ def automatic(problem: MinMaxProblem) -> Solver:
     convex, else                 ``SFLS()``, by samples
     not declared convex          :class:`IQRC` with the same two; with a proximal term, which IQRC would add, as convex
     ===========================  ==============================================================
+
+    Small is at most a million rows x variables x runs. On the nine problems of the gallery (500 to 88,000)
+    exact passes solved seven in 3 to 16 seconds of a busy core, where samples had solved one after 40, and came nearer in
+    the other two; on fair AUC with a9a (4.3 million) samples had a fifth of their gap after 45 seconds.
     """
     if Needs(measure=True).missing(problem) is None:
         return named_solver("successive")
     rows = problem.data.size
     small = rows is not None and rows * problem.primal.dimension * (problem.runs or 1) <= _SMALL
     if problem.proximal is None and Needs(convex=True).missing(problem) is not None:
-        return IQRC(oracle=SFLS(oracle=MirrorProx(), levels=6, least_span=0.0)) if small else IQRC()
+        return IQRC(oracle=SFLS(oracle=MirrorProx(steps=50), levels=3, least_span=0.0)) if small else IQRC()
     return SFLS(oracle=MirrorProx()) if small else SFLS()
 
 
