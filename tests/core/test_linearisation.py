@@ -86,12 +86,12 @@ def by_autograd(problem: mm.MinMaxProblem, x: Array) -> tuple[Array, Array]:
     """f_0, f_1, f_2 of fair AUC at one x, written in torch from the formula: sum of F + max of alpha G - c1 alpha^2."""
     import torch
 
-    rows, c1, c2 = problem.details["dataset"].train, problem.details["c1"], problem.details["c2"]
+    rows, c1, c2 = problem.details.dataset.train, problem.details.c1, problem.details.c2
     d = rows.features.shape[1]
     point = torch.tensor(x, requires_grad=True)
     h = torch.tensor(rows.features) @ point[:d]
     totals = [torch.zeros((), dtype=torch.float64) for _ in range(3)]
-    masks = pair_masks(rows.label, problem.details["metric"], rows.group)
+    masks = pair_masks(rows.label, problem.details.metric, rows.group)
     for pair, (owner, (g, other)) in enumerate(zip([0, 1, 1, 2, 2], masks, strict=True)):
         a, b = point[d + 2 * pair], point[d + 2 * pair + 1]
         left, right = h[torch.tensor(g)], h[torch.tensor(other)]
