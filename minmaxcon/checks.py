@@ -40,6 +40,13 @@ def _scalar(value: Any) -> Any:
     return value
 
 
+def _holds_boolean(value: Any) -> bool:
+    """Tell whether a list holds a boolean, which NumPy would turn into a number beside other numbers."""
+    if isinstance(value, list | tuple):
+        return any(map(_holds_boolean, value))
+    return isinstance(value, bool | np.bool_)
+
+
 def number(
     name: str,
     value: Any,
@@ -113,7 +120,8 @@ def finite_array(name: str, value: Any, remedy: str) -> Any:
         given = np.asarray(to_numpy(value))
         if given.dtype.kind == "O":  # fractions and integers of any length among others
             given = np.array([float(_scalar(entry)) for entry in given.flat]).reshape(given.shape)
-        if given.dtype.kind in "iuf" and not np.ma.is_masked(value) and not isinstance(value, bytearray | memoryview):
+        good = given.dtype.kind in "iuf" and not np.ma.is_masked(value) and not _holds_boolean(value)
+        if good and not isinstance(value, bytearray | memoryview):
             with np.errstate(over="ignore"):  # what is longer than float64 becomes infinite
                 found = np.array(given, dtype=np.float64)
             if np.isfinite(found).all():

@@ -74,6 +74,7 @@ TABLE: list[tuple[Any, frozenset[str]]] = [
         (value, frozenset[str]())
         for value in (
             *(True, False, np.True_, np.False_, np.array(True), torch.tensor(True), [True], np.array([True])),
+            *([3.0, True], [np.True_, 3], [[3, 4], [5.0, True]]),
             *("3", b"3", bytearray(b"3"), memoryview(b"3"), np.str_("3"), np.bytes_(b"3"), np.array("3"), ["3"], ""),
             *(np.nan, np.inf, -np.inf, np.float32("nan"), np.array(np.inf), Decimal("NaN"), Decimal("sNaN")),
             *(-(10**400), Decimal("1e400"), np.array(10**400), np.longdouble("1e4000"), [10**400]),
