@@ -1,4 +1,4 @@
-"""Where a command's words go: results to standard output, everything else to standard error."""
+"""Output of a command: results to standard output, everything else to standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, and a report of many checks."""
+"""Findings of checks, and reports of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maximise AUC and nothing else."""
+"""The unconstrained baseline: the largest AUC, whatever the gap."""
 
 from __future__ import annotations
 
