@@ -134,7 +134,7 @@ def starts_strictly_feasible(problem: mm.MinMaxProblem) -> None:
 def command_line_solves(name: str, measure: str, tmp_path: Path, capsys: Any) -> None:
     """Run the command of its README: a report that can be read, and a result.json with the true measures."""
     folder = tmp_path / name
-    assert main(["solve", name, "--solver", "sfls_mirror_prox", "--quiet", "--out", str(folder)]) == 0
+    assert main(["solve", name, "--quiet", "--out", str(folder)]) == 0
     text = capsys.readouterr().out
     assert "objective f_0" in text
     assert "f_1 - b_1" in text
