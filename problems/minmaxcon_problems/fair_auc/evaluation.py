@@ -80,15 +80,8 @@ def _objective(details: Details, train: LabelledData, x: Any, scores: Any) -> fl
 def against_free(found: Mapping[str, Any], free: Mapping[str, Any]) -> dict[str, Any]:
     """Add to an evaluation what its target costs: the training part's ``without_target``.
 
-    Parameters
-    ----------
-    found, free : mapping
-        Evaluations of the model, and of the one without a target.
-
-    Returns
-    -------
-    dict
-        ``without_target`` holds ``auc`` and ``auc_gap`` of the latter, and ``price``, by how much its AUC is higher.
+    It holds ``auc`` and ``auc_gap`` of ``free``, the evaluation without a target, and ``price``, by how much its AUC is
+    higher.
     """
     own, other = found["train"], free["train"]
     without = {"auc": other["auc"], "auc_gap": other["auc_gap"], "price": other["auc"] - own["auc"]}
@@ -103,15 +96,7 @@ _ROUNDING = 1e-9
 
 
 def cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences.
-
-    Parameters
-    ----------
-    metric : FairnessMetric
-        The metric.
-    measured : sequence of mapping
-        For each run the evaluation, with the surrogates' ``constraints`` :math:`f_i(x) - b_i`.
-    """
+    """Return the sentences, from each run's evaluation with the surrogates' ``constraints`` :math:`f_i(x) - b_i`."""
     found = [
         "kappa bounds a quadratic surrogate and is no guarantee for the true gap of AUCs: read the true gap, not kappa."
     ]
@@ -130,12 +115,7 @@ def cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> l
 def target_cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the sentences for targets on the true gap: they are met where the model was fitted, and nowhere else.
 
-    Parameters
-    ----------
-    metric : FairnessMetric
-        The metric.
-    measured : sequence of mapping
-        For each run the evaluation, with ``constraints``, the true gap less its target.
+    ``measured`` are the runs' evaluations, with ``constraints``, the true gap less its target.
     """
     found = [
         f"max_gap holds the {metric.name} gap on the training part; on new rows it varies as its interval says.",
@@ -164,20 +144,9 @@ def _large_gap(part: str, name: str, measured: Sequence[Mapping[str, Any]]) -> s
 def measured_model(
     model: mm.Model, parameters: Any, rows: LabelledData, metric: FairnessMetric, row_weight: Any = None
 ) -> tuple[AUCEstimate, AUCEstimate]:
-    """Return true gap and AUC of a model, each with its 95% interval.
+    """Return true gap and AUC of a model with parameters (d,), each with its 95% interval.
 
-    Parameters
-    ----------
-    model : Model
-        The scoring model.
-    parameters : ndarray (d,)
-        Its parameters.
-    rows : LabelledData
-        The rows to judge by.
-    metric : FairnessMetric
-        The four subsets.
-    row_weight : array_like (n,), optional
-        How many rows each one stands for: values are weighted, and intervals keep the standard errors of the rows.
+    A row stands for ``row_weight`` (n,) rows: values are weighted, and intervals keep the standard errors of the rows.
     """
     scores = model.predict(parameters, rows.features)
     gap, accuracy = _estimates(scores, rows, metric)

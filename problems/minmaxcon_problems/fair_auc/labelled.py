@@ -56,29 +56,11 @@ _POSITIVE_WORDS = frozenset({"yes", "true", "1", "positive"})
 class LabelledData:
     """Features, label and sensitive group of n rows.
 
-    Attributes
-    ----------
-    features : array (n, d) float64, or scipy.sparse CSR
-        In the units of the file, unless a step that says so has scaled them.
-    label : array (n,) int8
-        +1 positive, -1 negative.
-    group : array (n,) int8
-        +1 protected, -1 unprotected.
-    feature_names : tuple of str
-        Names of the d features.
-    label_values : (negative, positive)
-        The values of the file that the signs stand for.
-    group_values : (unprotected, protected)
-        Likewise.
-    name : str
-        The file or data set, as messages name it.
-    encoding : RowEncoding or None
-        How new rows of a raw file become features; None where there is no raw file.
-
-    Raises
-    ------
-    InvalidInput
-        Lengths differ, or a sign is neither -1 nor +1.
+    Features (n, d) are float64, dense or CSR, in the units of the file unless a step that says so has scaled them. The
+    signs (n,) int8 of label and group are +1 positive or protected and -1 otherwise; ``label_values`` and
+    ``group_values`` are the values of the file that -1 and +1 stand for. ``name`` is the file or data set, as messages
+    name it, and ``encoding`` how new rows of a raw file become features (None where there is no raw file). Raises
+    InvalidInput where lengths differ, or a sign is neither -1 nor +1.
     """
 
     features: Any
@@ -109,10 +91,7 @@ class LabelledData:
     def select(self, indices: Any) -> LabelledData:
         """Return the rows with the given indices, in that order (or where a boolean mask of shape (n,) holds).
 
-        Raises
-        ------
-        IndexError
-            An index outside the rows.
+        Raises IndexError for an index outside the rows.
         """
         rows = np.asarray(indices)
         return self.replace_rows(self.features[rows], self.label[rows], self.group[rows])
@@ -158,19 +137,8 @@ def position_of(values: Sequence[Any], asked: Any) -> int | None:
 def protected_of(values: Sequence[Any], counts: Any, source: str, column: str = "", option: str = "") -> int:
     """Return which value is protected where none is asked for: of two, the one with fewer rows.
 
-    Parameters
-    ----------
-    values : sequence
-        The different values of the sensitive column.
-    counts : sequence of int
-        Rows of each; of equally many the value that sorts later is protected.
-    source, column, option : str
-        As messages call the data, the column in it, and the option that says which one is protected.
-
-    Raises
-    ------
-    DataError
-        More than two values.
+    Of equally many rows it is the value that sorts later. Messages call the data, the column in it and the option that
+    says which one is protected ``source``, ``column`` and ``option``. Raises DataError for more than two values.
     """
     if len(values) > 2:
         raise DataError(
@@ -220,12 +188,8 @@ def label_of(table: Table, column: Column, positive: object = None) -> tuple[Sig
     """Return the signs (n,) of a label column and its two values (negative, positive).
 
     The positive value is ``positive`` or, by default, the larger of two numbers; of two texts the one among yes, true,
-    1 and positive if just one is, else the later in lexicographic order.
-
-    Raises
-    ------
-    DataError
-        The column has not exactly two values, or a cell is missing (its row is named), or ``positive`` is not a value.
+    1 and positive if just one is, else the later in lexicographic order. Raises DataError where the column has not
+    exactly two values, a cell is missing (its row is named), or ``positive`` is not a value.
     """
     values, index = _distinct(table, column)
     where = f"column {shown(column.name)}"
@@ -252,13 +216,8 @@ def group_of(table: Table, column: Column, protected: object = None) -> tuple[Si
     """Return the signs (n,) of a sensitive column and its values (unprotected, protected).
 
     The protected value is ``protected``, against all others; by default, of two values, the one with fewer rows (of
-    equally many the larger).
-
-    Raises
-    ------
-    DataError
-        One value only; more than two and ``protected`` not given; a missing cell (its row is named); or ``protected``
-        is not a value.
+    equally many the larger). Raises DataError for one value only, more than two and ``protected`` not given, a missing
+    cell (its row is named), or where ``protected`` is not a value.
     """
     values, index = _distinct(table, column)
     where = f"column {shown(column.name)}, the sensitive one, "
@@ -281,21 +240,8 @@ def require_all_cells(
 ) -> None:
     """Refuse data in which a combination of group and label never occurs: an AUC within it would be undefined.
 
-    Parameters
-    ----------
-    source : str
-        What the message names.
-    label, group : array (n,)
-        Signs -1 and +1.
-    names : (label name, group name)
-        As the message calls them.
-    label_values, group_values : pairs
-        The values behind -1 and +1.
-
-    Raises
-    ------
-    DataError
-        The first empty cell is named, with the counts of all four.
+    Messages call label and group, signs (n,), by ``names``, and -1 and +1 by their values. The DataError names the
+    first empty cell, with the counts of all four.
     """
     counts = {}
     for g, group_value in zip((-1, 1), group_values, strict=True):
@@ -322,39 +268,19 @@ def read_table(
 ) -> LabelledData:
     """Return the labelled rows of a file or data frame.
 
-    Parameters
-    ----------
-    source : path or data frame
-        A ``.csv`` or ``.tsv`` file (separated by commas, semicolons or tabs), ``.parquet``, LIBSVM (``.libsvm``,
-        ``.svm``, ``.txt``, ``.t`` or no suffix), text also with ``.gz``; or a pandas, polars or Arrow frame.
-    label : str
-        Column of the label, any two values; not for LIBSVM, whose label comes first on each line.
-    sensitive : str or int
-        Column of the sensitive attribute; for LIBSVM the 1-based index of a feature.
-    positive : str or number, optional
-        The positive value of the label. By default the larger of two numbers; of two texts the one among yes, true, 1
-        and positive if just one is, else the later in lexicographic order.
-    protected : str or number, optional
-        The protected value of the sensitive column, against all others. By default, of two values, the one with fewer
-        rows.
-    keep_sensitive : bool
-        Whether the sensitive column is also a feature.
-    n_features : int, optional
-        For LIBSVM only: the number of features, where the file may lack the last ones (a test file).
+    The source is a ``.csv`` or ``.tsv`` file (separated by commas, semicolons or tabs), ``.parquet``, LIBSVM
+    (``.libsvm``, ``.svm``, ``.txt``, ``.t`` or no suffix), text also with ``.gz``; or a pandas, polars or Arrow frame.
+    ``label`` and ``sensitive`` are columns; in a LIBSVM file the label comes first on each line, ``sensitive`` is the
+    1-based index of a feature, and ``n_features`` is their number where the file may lack the last ones (a test file).
+    :func:`label_of` and :func:`group_of` say which values are positive and protected by default. ``keep_sensitive``
+    makes the sensitive column a feature too.
 
-    Returns
-    -------
-    LabelledData
-        ``label_values`` and ``group_values`` report the mapping. A column in which no value reads as a number has one
-        0/1 feature per category, in lexicographic order; every other column is one feature. LIBSVM stays sparse.
+    A column in which no value reads as a number has one 0/1 feature per category, in lexicographic order; every other
+    column is one feature. LIBSVM stays sparse.
 
-    Raises
-    ------
-    DataError
-        The file or its content cannot be used; one line names file, row, column and remedy.
-    InvalidInput
-        ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``; or ``sensitive`` is no feature index
-        of a LIBSVM file.
+    Raises DataError where the file or its content cannot be used (one line names file, row, column and remedy), and
+    InvalidInput where ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``, or ``sensitive`` is
+    no feature index of a LIBSVM file.
     """
     if isinstance(source, str | Path) and file_format(existing_file(source)) == "libsvm":
         if label is not None:

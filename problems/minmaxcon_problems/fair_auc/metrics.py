@@ -87,24 +87,12 @@ class Subset:
 
 @dataclass(frozen=True, slots=True)
 class PredicateSubset:
-    """The rows that a function of label and group selects.
-
-    Attributes
-    ----------
-    function : callable
-        ``function(label, group)`` with arrays (n,) of -1 and +1 returns a boolean array (n,).
-    """
+    """The rows that ``function(label, group)`` selects: arrays (n,) of -1 and +1 to a boolean array (n,)."""
 
     function: Callable[[NDArray[Any], NDArray[Any]], Any]
 
     def mask(self, label: NDArray[Any], group: NDArray[Any]) -> Mask:
-        """Return which of the n rows belong, a boolean array (n,).
-
-        Raises
-        ------
-        InvalidInput
-            The function returned something else.
-        """
+        """Return which of the n rows belong, (n,), or raise InvalidInput if the function returned something else."""
         inside = np.asarray(self.function(label, group))
         if inside.dtype != np.bool_ or inside.shape != label.shape:
             returned = f"{inside.dtype} of shape {inside.shape}"
@@ -116,17 +104,9 @@ class PredicateSubset:
 
 
 def subset_from(value: Any) -> SubsetLike:
-    """Return the subset that a user means.
+    """Return the subset that a user means; raises InvalidInput for what is none of these.
 
-    Parameters
-    ----------
-    value : object
-        An object with a method ``mask``, a function ``f(label, group)``, or a pair (label, group) of 1, -1 or None.
-
-    Raises
-    ------
-    InvalidInput
-        None of these.
+    An object with a method ``mask``, a function ``f(label, group)``, or a pair (label, group) of 1, -1 or None.
     """
     if hasattr(value, "mask"):
         subset: SubsetLike = value
@@ -348,28 +328,9 @@ def true_gap(scores: Any, label: Any, group: Any, metric: str | FairnessMetric |
 def true_gap_with_interval(
     scores: Any, label: Any, group: Any, metric: str | FairnessMetric | Sequence[Any], confidence: float = 0.95
 ) -> AUCEstimate:
-    """Return the true gap with its DeLong interval; see :func:`minmaxcon.metrics.auc_gap_with_interval`.
+    """Return the true gap with its DeLong interval of the given confidence, in (0, 1), and the four subsets' sizes.
 
-    Parameters
-    ----------
-    scores : array (n,)
-        Scores of the rows, in any unit.
-    label, group : array (n,)
-        -1 or +1 each.
-    metric : str, FairnessMetric or four subsets
-        As in :func:`resolve_metric`.
-    confidence : float
-        Coverage asked for, in (0, 1).
-
-    Returns
-    -------
-    AUCEstimate
-        Value, interval, standard error and the sizes of the four subsets.
-
-    Raises
-    ------
-    InvalidInput
-        As in :func:`true_gap`; or a confidence outside (0, 1).
+    Arguments and errors are those of :func:`true_gap`; see :func:`minmaxcon.metrics.auc_gap_with_interval`.
     """
     masks = resolve_metric(metric).masks(label, group)
     return auc_gap_with_interval(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]), confidence)

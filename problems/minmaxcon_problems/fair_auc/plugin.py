@@ -281,29 +281,11 @@ plugin = FairAUC()
 
 
 def model_arrays(model: mm.Model, x: Any, standardizer: Any = None) -> tuple[str, dict[str, Any]]:
-    """Return the kind of a model and its arrays, in raw feature units.
+    """Return the kind of a model and its float64 arrays, in raw feature units; raises Unsupported for other models.
 
-    Parameters
-    ----------
-    model : Linear or MLP
-        The scoring model.
-    x : array_like (d,)
-        A solution; the model's parameters come first.
-    standardizer : Standardizer, optional
-        What the features went through; its scaling is folded in.
-
-    Returns
-    -------
-    str
-        ``"linear"``, with the array ``weight`` (p,): scores are right up to a constant, which no AUC sees. ``"mlp"``,
-        with ``hidden_weight`` (hidden, p), ``hidden_bias`` and ``output_weight`` (hidden,).
-    dict
-        The arrays, in float64.
-
-    Raises
-    ------
-    Unsupported
-        If the model is another one.
+    ``"linear"`` has the array ``weight`` (p,): scores are right up to a constant, which no AUC sees. ``"mlp"`` has
+    ``hidden_weight`` (hidden, p), ``hidden_bias`` and ``output_weight`` (hidden,). The model's parameters come first in
+    x (d,); the scaling of a standardizer is folded in.
     """
     w = np.asarray(x, dtype=np.float64)[: model.dimension]
     if isinstance(model, mm.Linear):
@@ -320,10 +302,7 @@ def model_arrays(model: mm.Model, x: Any, standardizer: Any = None) -> tuple[str
 def score_rows(kind: str, arrays: Mapping[str, Any], features: Any) -> Any:
     """Return the scores (n,) of raw rows (n, p), dense or CSR; see :func:`model_arrays`.
 
-    Raises
-    ------
-    Unsupported
-        If a later version saved the model, and this one does not know its kind.
+    Raises Unsupported where a later version saved the model, and this one does not know its kind.
     """
     if kind == "linear":
         return np.asarray(features @ np.asarray(arrays["weight"], dtype=np.float64)).ravel()

@@ -25,10 +25,7 @@ __all__ = ["Baseline", "GradientBaseline", "Rule", "Strata", "descend", "quadrat
 class Baseline(ABC):
     """A method of the literature, with the data, models and selection that our own method has.
 
-    Attributes
-    ----------
-    name : str
-        As tables and figures call it.
+    ``name`` is what tables and figures call it.
     """
 
     name: ClassVar[str]
@@ -41,32 +38,11 @@ class Baseline(ABC):
     def fit(
         self, dataset: Dataset, metric: FairnessMetric, strengths: Sequence[float], *, model: mm.Model, seed: int
     ) -> Track:
-        """Train on ``dataset.train``, all strengths in one loop.
+        """Train on ``dataset.train``, all strengths in one loop, and return all candidates.
 
-        Parameters
-        ----------
-        dataset : Dataset
-            The data.
-        metric : FairnessMetric
-            The four subsets.
-        strengths : sequence of float
-            What each run is asked for, in the unit that the method documents.
-        model : Model
-            The scoring model.
-        seed : int
-            Seed of the batches and of the start; the same seed gives the same bits.
-
-        Returns
-        -------
-        Track
-            All candidates.
-
-        Raises
-        ------
-        InvalidInput
-            If the method does not apply to the metric, or a strength is out of range.
-        DataError
-            If a subset of the metric has no training row.
+        A strength is what a run is asked for, in the unit that the method documents; the seed is that of batches and
+        start, and the same seed gives the same bits. Raises InvalidInput where the method does not apply to the metric
+        or a strength is out of range, DataError where a subset of the metric has no training row.
         """
 
     def require_applies(self, metric: FairnessMetric) -> None:
@@ -77,30 +53,12 @@ class Baseline(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientBaseline(Baseline):
-    r"""A baseline that descends along stochastic gradients of the quadratic AUC loss and something more.
+    """A baseline that descends along stochastic gradients of the quadratic AUC loss and something more.
 
-    Every strength is run with every step size, all in one loop and on the same batches: the step size is then chosen
-    on validation data as part of the candidate, which is how the paper tunes it.
-
-    Attributes
-    ----------
-    c1, c2 : float
-        Scale and margin of the loss :math:`c_1(h - h' - c_2)^2`.
-    batch_size : int
-        Rows of a mini-batch.
-    steps : int
-        Steps of every run.
-    moments : int
-        How often a run is recorded.
-    rates : sequence of float
-        Step sizes.
-    dtype : {"float32", "float64"}
-        Precision.
-
-    Raises
-    ------
-    InvalidInput
-        A setting out of range.
+    Every strength is run with every step size of ``rates``, all in one loop and on the same batches: the step size is
+    then chosen on validation data as part of the candidate, which is how the paper tunes it. The loss is :math:`c_1(h -
+    h' - c_2)^2`; a run is recorded ``moments`` times in its ``steps``. Raises InvalidInput where a setting is out of
+    range.
     """
 
     c1: float = 0.5
@@ -129,15 +87,7 @@ class GradientBaseline(Baseline):
 
     @abstractmethod
     def rule(self, strata: Strata, strengths: Any) -> Rule:
-        """Return what is done with the scores of a batch.
-
-        Parameters
-        ----------
-        strata : Strata
-            The layout of the batches.
-        strengths : ndarray (R,)
-            Strength of each run.
-        """
+        """Return what is done with the scores of a batch, for the strength (R,) of each run."""
 
     def checked(self, strengths: Sequence[float]) -> Any:
         """Return the strengths as an array (S,), or refuse them."""
@@ -184,18 +134,9 @@ class Strata:
     two, and each of its rows the weight :math:`p_c / n_c` that restores the population. A weighted mean over all pairs
     of the batch is then unbiased, and the weights are constants that no step has to compute.
 
-    Attributes
-    ----------
-    members : tuple of ndarray
-        Rows of each cell.
-    counts : ndarray (K,)
-        Places of each cell in a batch of B; they follow each other.
-    weight : ndarray (B,)
-        :math:`p_c / n_c`, which sums to 1.
-    group : ndarray (B,)
-        -1 or +1.
-    slots : ndarray (6, B)
-        Weights within G1, G1', G2, G2', the positives and the negatives; each row sums to 1.
+    ``members`` are the rows of each cell, ``counts`` (K,) its places in a batch of B, one cell after the other. Of each
+    place, ``weight`` (B,) sums to 1, ``group`` (B,) is -1 or +1, and ``slots`` (6, B) are the weights within G1, G1',
+    G2, G2', the positives and the negatives, whose rows sum to 1.
     """
 
     members: tuple[Any, ...]
@@ -208,12 +149,8 @@ class Strata:
     def of(cls, rows: LabelledData, metric: FairnessMetric, batch_size: int) -> Strata:
         """Lay the batches out for training rows and a metric.
 
-        Raises
-        ------
-        DataError
-            If a subset of the metric, or a class, has no row.
-        InvalidInput
-            If the batch is too small for two rows of each cell.
+        Raises DataError where a subset or a class has no row, InvalidInput where a batch cannot hold two rows of each
+        cell.
         """
         metric.masks_of(rows.label, rows.group, rows.name)
         cells = Cells.of(rows, metric)
@@ -239,28 +176,12 @@ class Strata:
 
 
 def quadratic_loss(scores: Any, strata: Strata, c1: float, c2: float) -> tuple[Any, Any]:
-    r"""Return the quadratic AUC loss of a batch and its gradient in the scores.
+    r"""Return the quadratic AUC loss (R,) of scores (R, B) of a batch, and its gradient (R, B) in the scores.
 
     .. math:: \sum_{ij} u_i v_j\, c_1 (h_i - h_j - c_2)^2 = c_1\big[\mathrm{Var}_u h + \mathrm{Var}_v h
         + (m_u - m_v - c_2)^2\big]
 
     for weights u of the positives and v of the negatives: O(B) instead of O(B^2).
-
-    Parameters
-    ----------
-    scores : ndarray (R, B)
-        Scores of the batch by each run.
-    strata : Strata
-        The layout of the batch.
-    c1, c2 : float
-        Scale and margin.
-
-    Returns
-    -------
-    loss : ndarray (R,)
-        The loss.
-    slope : ndarray (R, B)
-        Its gradient.
     """
     u, v = (strata.slots[k].astype(scores.dtype) for k in (POSITIVE, NEGATIVE))
     above, below = scores @ u, scores @ v
@@ -280,15 +201,7 @@ class Rule(ABC):
 
     @abstractmethod
     def step(self, scores: Any, state: Any) -> tuple[Any, Any]:
-        """Return the gradient in the scores that the parameters descend along, and the next state.
-
-        Parameters
-        ----------
-        scores : ndarray (R, B)
-            Scores of the batch by each run.
-        state : object
-            From :meth:`start` or the last step.
-        """
+        """Return the gradient in the scores (R, B) that the parameters descend along, and the next state."""
 
 
 def descend(
@@ -307,37 +220,10 @@ def descend(
 
     .. math:: w \gets w - c\,\big(1 - t/T\big)\, \hat m_t / (\sqrt{\hat v_t} + \epsilon)
 
-    Parameters
-    ----------
-    model : Model
-        The scoring model; all runs start from ``model.start(seed)``.
-    rows : LabelledData
-        Training rows.
-    strata : Strata
-        The layout of the batches.
-    rule : Rule
-        The method.
-    rates : ndarray (R,)
-        Step size c of each run.
-    steps : int
-        Number T of steps.
-    moments : int
-        How often a run is recorded: its iterate, and the average of its iterates since the last record.
-    seed : int
-        Seed of the batches and of the start.
-    dtype : {"float32", "float64"}
-        Precision.
-
-    Returns
-    -------
-    parameters : ndarray (2 * moments, R, d)
-        Iterates at even places, averages at odd ones.
-    taken : ndarray (2 * moments,)
-        Steps before each.
-
-    References
-    ----------
-    Kingma and Ba, *Adam: a method for stochastic optimization*, ICLR 2015.
+    for T ``steps`` and the step size c of each run, ``rates`` (R,); all runs start from ``model.start(seed)``. Returned
+    are parameters (2 moments, R, d), an iterate at even places and at odd ones the average of the iterates since the
+    last record, and the steps before each, (2 moments,). Source: Kingma and Ba, *Adam: a method for stochastic
+    optimization*, ICLR 2015.
     """
     features = dense(rows.features, dtype)
     xp = engine(engine_of(model, features))

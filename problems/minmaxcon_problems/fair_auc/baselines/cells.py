@@ -25,18 +25,11 @@ POSITIVE, NEGATIVE = 4, 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Which rows belong to the same subsets.
+    """The cells of rows: those of one cell belong to the same subsets.
 
-    Attributes
-    ----------
-    code : ndarray (n,) of int64
-        Cell of each row.
-    sizes : ndarray (K,) of int64
-        Rows of each cell; none is empty.
-    membership : ndarray (K, 6) of float64
-        1 where the rows of a cell belong to G1, G1', G2, G2', the positives and the negatives.
-    group : ndarray (K,) of float64
-        -1 or +1: the sensitive group of each cell.
+    ``code`` (n,) is the cell of each row. Of each cell, none of which is empty, ``sizes`` (K,) counts the rows,
+    ``membership`` (K, 6) is 1 where they belong to G1, G1', G2, G2', the positives and the negatives, and ``group``
+    (K,) is -1 or +1.
     """
 
     code: Any
@@ -56,17 +49,9 @@ class Cells:
         return cls(code.astype(np.int64), np.bincount(code), table[:, :6], 2.0 * table[:, 6] - 1.0)
 
     def wins(self, scores: Any) -> Any:
-        """Return the matrices U of candidates.
+        """Return the matrices U (C, K, K) of candidates with scores (C, n) in float32.
 
-        Parameters
-        ----------
-        scores : ndarray (C, n) of float32
-            Scores of each candidate.
-
-        Returns
-        -------
-        ndarray (C, K, K) of float64
-            Exact multiples of one half; NaN for a candidate with a score that is not finite.
+        Exact multiples of one half in float64; NaN for a candidate with a score that is not finite.
         """
         kinds = len(self.sizes)
         low = max(1, int(kinds - 1).bit_length())
@@ -89,19 +74,9 @@ class Cells:
         return found
 
     def auc(self, wins: Any, above: int, below: int) -> Any:
-        """Return the AUC of the subset ``above`` against ``below``, columns of ``membership``.
+        """Return the AUC (...) of the subset ``above`` against ``below`` from U (..., K, K); NaN where one is empty.
 
-        Parameters
-        ----------
-        wins : ndarray (..., K, K)
-            From :meth:`wins`.
-        above, below : int
-            0 to 3 for G1, G1', G2, G2'; ``POSITIVE`` or ``NEGATIVE``.
-
-        Returns
-        -------
-        ndarray (...)
-            In [0, 1]; NaN where a subset is empty.
+        Both are columns of ``membership``: 0 to 3 for G1, G1', G2, G2'; ``POSITIVE`` or ``NEGATIVE``.
         """
         a, b = self.membership[:, above], self.membership[:, below]
         pairs = float(a @ self.sizes) * float(b @ self.sizes)

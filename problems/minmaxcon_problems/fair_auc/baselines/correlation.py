@@ -15,27 +15,13 @@ __all__ = ["CorrelationPenalty", "correlation"]
 
 
 def correlation(scores: Any, strata: Strata) -> tuple[Any, Any]:
-    r"""Return the correlation of scores and group on a batch, and its gradient in the scores.
+    r"""Return the correlation (R,) of scores (R, B) and group on a batch, and its gradient (R, B) in the scores.
 
     .. math:: \rho = \frac{\sum_i \omega_i (h_i - \bar h)(\gamma_i - \bar\gamma)}{s_h s_\gamma}, \qquad
         \frac{\partial\rho}{\partial h_i} = \omega_i\Big(\frac{\gamma_i - \bar\gamma}{s_h s_\gamma}
         - \rho\,\frac{h_i - \bar h}{s_h^2}\Big)
 
     with the weights :math:`\omega` of the batch, which sum to 1. Constant scores have correlation 0 and gradient 0.
-
-    Parameters
-    ----------
-    scores : ndarray (R, B)
-        Scores of the batch by each run.
-    strata : Strata
-        The layout of the batch.
-
-    Returns
-    -------
-    correlation : ndarray (R,)
-        In [-1, 1].
-    slope : ndarray (R, B)
-        Its gradient.
     """
     weight, group = strata.weight.astype(scores.dtype), strata.group.astype(scores.dtype)
     offset = scores - (scores @ weight)[:, None]
@@ -66,11 +52,8 @@ class _Penalised(Rule):
 class CorrelationPenalty(GradientBaseline):
     r"""Minimise the AUC loss plus :math:`\lambda\,|\mathrm{corr}(h, \gamma)|`.
 
-    A strength is the weight :math:`\lambda \ge 0`. See :class:`GradientBaseline` for the settings.
-
-    References
-    ----------
-    Beutel et al., *Putting fairness principles into practice: challenges, metrics, and improvements*, AIES 2019.
+    A strength is the weight :math:`\lambda \ge 0`. See :class:`GradientBaseline` for the settings. Source: Beutel et
+    al., *Putting fairness principles into practice: challenges, metrics, and improvements*, AIES 2019.
     """
 
     name: ClassVar[str] = "correlation"

@@ -23,26 +23,11 @@ __all__ = ["PostProcessing", "TransformedTrack", "transformed_wins"]
 
 
 def transformed_wins(base: Any, cells: Cells, omega_1: Any, omega_2: Any) -> Any:
-    r"""Return the matrices U of :class:`Cells` for every transform of one candidate's scores.
+    r"""Return the matrices U (A, D, K, K) of :class:`Cells` for A factors (at least 0) times D shifts of scores (n,).
 
     Pairs within a group keep their order. A pair across groups is counted by looking the transformed protected scores
-    up among the sorted others: :math:`O(|\Omega|\, n \log n)` for the grid :math:`\Omega`, never all pairs.
-
-    Parameters
-    ----------
-    base : ndarray (n,)
-        Scores before the transform.
-    cells : Cells
-        The cells of the rows.
-    omega_1 : ndarray (A,)
-        Factors, at least 0.
-    omega_2 : ndarray (D,)
-        Shifts.
-
-    Returns
-    -------
-    ndarray (A, D, K, K)
-        Exact multiples of one half.
+    up among the sorted others: :math:`O(|\Omega|\, n \log n)` for the grid :math:`\Omega`, never all pairs. Entries are
+    exact multiples of one half.
     """
     sizes = cells.sizes.astype(np.float64)
     wins = np.empty((len(omega_1), len(omega_2), len(sizes), len(sizes)))
@@ -74,16 +59,9 @@ def transformed_wins(base: Any, cells: Cells, omega_1: Any, omega_2: Any) -> Any
 class TransformedTrack(Track):
     r"""One model under every transform :math:`\omega_1 h + \omega_2` of the protected scores.
 
-    The moments of the track are the transforms, the factor varying slowest; ``steps`` numbers them.
-
-    Attributes
-    ----------
-    parameters : ndarray (1, 1, d)
-        Those of the one model.
-    omega_1, omega_2 : ndarray (A,) and (D,)
-        Factors and shifts.
-    center, scale : float
-        Mean and standard deviation of h on the training rows: the transform acts on :math:`(h - center) / scale`.
+    The moments of the track are the transforms, the factor ``omega_1`` (A,) varying slower than the shift ``omega_2``
+    (D,); ``steps`` numbers them. ``parameters`` (1, 1, d) are those of the one model. The transform acts on :math:`(h -
+    center) / scale`, with mean and standard deviation of h on the training rows.
     """
 
     omega_1: Any = field(default_factory=lambda: np.ones(1))
@@ -127,27 +105,13 @@ class TransformedTrack(Track):
 class PostProcessing(Baseline):
     r"""Train without constraints, then replace protected scores by :math:`\omega_1 h + \omega_2`.
 
-    The transform acts on scores in standard deviations from their mean on the training rows. No AUC sees that change
-    of unit, and it gives the paper's grid one meaning for every model: in raw units, where scores deviate by .3 to .4
-    on the paper's data, a shift by .1 would be a coarser step. Strengths are ignored: the grid serves every target.
+    The transform acts on scores in standard deviations from their mean on the training rows. No AUC sees that change of
+    unit, and it gives the paper's grid one meaning for every model: in raw units, where scores deviate by .3 to .4 on
+    the paper's data, a shift by .1 would be a coarser step. Strengths are ignored: the grid serves every target.
 
-    Attributes
-    ----------
-    base : Unconstrained
-        How the model is trained; of its candidates the one with the best validation AUC is transformed.
-    largest_factor, factor_step : float
-        The grid of :math:`\omega_1`, from 0.
-    largest_shift, shift_step : float
-        The grid of :math:`\omega_2`, on both sides of 0.
-
-    Raises
-    ------
-    InvalidInput
-        A setting out of range.
-
-    References
-    ----------
-    Kallus and Zhou, *The fairness of risk scores beyond classification: bipartite ranking and the xAUC metric*,
+    Of the candidates of ``base`` the one with the best validation AUC is transformed. The grid of :math:`\omega_1`
+    starts at 0, that of :math:`\omega_2` lies on both sides of 0. Raises InvalidInput where a setting is out of range.
+    Source: Kallus and Zhou, *The fairness of risk scores beyond classification: bipartite ranking and the xAUC metric*,
     NeurIPS 2019.
     """
 

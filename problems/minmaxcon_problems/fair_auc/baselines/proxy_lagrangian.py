@@ -15,26 +15,13 @@ __all__ = ["ProxyLagrangian", "fixed_point", "pairwise_rates"]
 
 
 def pairwise_rates(scores: Any, above: Any, below: Any, temperature: float) -> tuple[Any, Any, Any]:
-    r"""Return the AUC of a batch between two subsets, its proxy, and the proxy's gradient.
+    r"""Return the AUC (R,) of scores (R, B) between two subsets, its proxy (R,), and the proxy's gradient (R, B).
 
     .. math:: \sum_{ij} u_i v_j \big(1[h_i > h_j] + \tfrac12 1[h_i = h_j]\big), \qquad
         \sum_{ij} u_i v_j\, \sigma\big((h_i - h_j) / \tau\big)
 
-    Parameters
-    ----------
-    scores : ndarray (R, B)
-        Scores of the batch by each run.
-    above, below : ndarray (B,)
-        Weights u and v, each summing to 1; zero outside the subsets.
-    temperature : float
-        :math:`\tau`, in the unit of the scores.
-
-    Returns
-    -------
-    rate, proxy : ndarray (R,)
-        In [0, 1].
-    slope : ndarray (R, B)
-        Gradient of the proxy.
+    The weights u and v, (B,) each, sum to 1 and are zero outside the subsets; the temperature :math:`\tau` has the unit
+    of the scores.
     """
     a, b = np.flatnonzero(above), np.flatnonzero(below)
     u, v = above[a].astype(scores.dtype), below[b].astype(scores.dtype)
@@ -50,19 +37,9 @@ def pairwise_rates(scores: Any, above: Any, below: Any, temperature: float) -> t
 
 
 def fixed_point(matrix: Any) -> Any:
-    r"""Return the distribution :math:`\lambda = M\lambda` of 3 x 3 matrices whose columns sum to 1.
+    r"""Return the distributions :math:`\lambda = M\lambda` (R, 3) of positive M (R, 3, 3) whose columns sum to 1.
 
     By the Markov chain tree theorem :math:`\lambda_i` is proportional to the weight of the trees that lead to i.
-
-    Parameters
-    ----------
-    matrix : ndarray (R, 3, 3)
-        Positive, columns summing to 1.
-
-    Returns
-    -------
-    ndarray (R, 3)
-        Positive, summing to 1.
     """
     found = []
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -121,23 +98,15 @@ class ProxyLagrangian(GradientBaseline):
     .. math:: w \text{ descends } \lambda_0 \ell + (\lambda_1 - \lambda_2)(\tilde A_1 - \tilde A_2), \qquad
         M \gets M \odot \exp\big(\eta\, g\, \lambda^\top\big) \text{, columns normalised},
 
-    where :math:`\ell` is the quadratic AUC loss, :math:`\tilde A` the AUC of the batch with a sigmoid for the step,
-    and :math:`g = (0, A_1 - A_2 - \kappa, A_2 - A_1 - \kappa)` has the true rates. As in the paper's experiments one
+    where :math:`\ell` is the quadratic AUC loss, :math:`\tilde A` the AUC of the batch with a sigmoid for the step, and
+    :math:`g = (0, A_1 - A_2 - \kappa, A_2 - A_1 - \kappa)` has the true rates. As in the paper's experiments one
     stochastic step stands for the oracle of the non-convex case. A strength is :math:`\kappa`, the largest true gap.
-    See :class:`GradientBaseline` for the other settings.
+    ``temperature`` is :math:`\tau` of the sigmoid, in the unit of the scores (the margin c2 is 1), and ``dual_rate`` is
+    :math:`\eta`. See :class:`GradientBaseline` for the other settings.
 
-    Attributes
-    ----------
-    temperature : float
-        :math:`\tau` of the sigmoid, in the unit of the scores (the margin c2 is 1).
-    dual_rate : float
-        :math:`\eta`.
-
-    References
-    ----------
-    Cotter et al., *Optimization with non-differentiable constraints with applications to fairness, recall, churn, and
-    other goals*, JMLR 20 (2019), Algorithm 2. Narasimhan et al., *Pairwise fairness for ranking and regression*, AAAI
-    2020.
+    Source: Cotter et al., *Optimization with non-differentiable constraints with applications to fairness, recall,
+    churn, and other goals*, JMLR 20 (2019), Algorithm 2. Narasimhan et al., *Pairwise fairness for ranking and
+    regression*, AAAI 2020.
     """
 
     name: ClassVar[str] = "proxy_lagrangian"

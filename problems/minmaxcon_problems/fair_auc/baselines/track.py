@@ -37,21 +37,9 @@ def engine_of(model: mm.Model, features: Any) -> str:
 
 
 def score_all(model: mm.Model, parameters: Any, features: Any) -> Any:
-    """Yield the scores of candidates in pieces that fit the cache.
+    """Yield the scores of candidates with parameters (C, d), in pieces that fit the cache.
 
-    Parameters
-    ----------
-    model : Model
-        The scoring model.
-    parameters : ndarray (C, d)
-        One row per candidate.
-    features : array (n, p)
-        Dense or sparse.
-
-    Yields
-    ------
-    tuple (slice, ndarray (c, n) of float32)
-        Which candidates, and their scores.
+    A piece is the slice of the candidates and their scores (c, n) in float32; features (n, p) are dense or sparse.
     """
     rows = dense(features)
     xp = engine(engine_of(model, rows))
@@ -66,25 +54,9 @@ def score_all(model: mm.Model, parameters: Any, features: Any) -> Any:
 def best_feasible(auc: Any, gap: Any, target: float) -> tuple[int, ...]:
     """Return the index of the best candidate: feasible with the highest AUC, else the one of least gap.
 
-    Parameters
-    ----------
-    auc, gap : ndarray of one shape
-        AUC and true gap of each candidate; NaN marks one that cannot be chosen.
-    target : float
-        Largest gap that is feasible.
+    ``auc`` and ``gap`` have one shape, and NaN marks a candidate that cannot be chosen; of equal ones the first is
+    taken. Raises InvalidInput where no candidate has finite scores, or the target is not a number.
 
-    Returns
-    -------
-    tuple of int
-        Its index; of equal ones the first.
-
-    Raises
-    ------
-    InvalidInput
-        If no candidate has finite scores, or the target is not a number.
-
-    Examples
-    --------
     >>> best_feasible(np.array([0.9, 0.8, 0.7]), np.array([0.3, 0.02, 0.01]), 0.05)
     (1,)
     """
@@ -103,25 +75,10 @@ class Track:
     """The candidates of R runs at T moments of training.
 
     Evaluate once and call :func:`best_feasible` for each of many targets; :meth:`select` does both for one. Any method
-    that passes through models can be judged as a track.
-
-    Attributes
-    ----------
-    model : Model
-        The scoring model.
-    parameters : ndarray (T, R, d)
-        Parameters of each candidate.
-    strengths : ndarray (R,)
-        What each run was asked for: kappa, a penalty weight, or 0.
-    steps : ndarray (T,)
-        Steps taken before each moment.
-    rates : ndarray (R,) or None
-        Step size of each run, where the runs differ by it.
-
-    Raises
-    ------
-    InvalidInput
-        If the shapes do not fit together.
+    that passes through models can be judged as a track. ``parameters`` (T, R, d) are those of each candidate,
+    ``strengths`` (R,) what each run was asked for (kappa, a penalty weight, or 0), ``steps`` (T,) those before each
+    moment, ``rates`` (R,) the step sizes where runs differ by them. Raises InvalidInput where shapes do not fit
+    together.
     """
 
     model: mm.Model
@@ -149,19 +106,9 @@ class Track:
         return self.model.predict(self.weight(t, r), rows.features)
 
     def evaluate(self, rows: LabelledData, metric: FairnessMetric) -> tuple[Any, Any]:
-        """Return AUC and true gap of every candidate, from scores in float32.
+        """Return AUC and true gap (T, R) of every candidate, from scores in float32.
 
-        Parameters
-        ----------
-        rows : LabelledData
-            The rows to judge by.
-        metric : FairnessMetric
-            The four subsets.
-
-        Returns
-        -------
-        auc, gap : ndarray (T, R)
-            Ties count one half; NaN where scores are not finite or a subset is empty.
+        Ties count one half; NaN where scores are not finite or a subset is empty.
         """
         cells = Cells.of(rows, metric)
         flat = np.reshape(self.parameters, (-1, self.model.dimension))
@@ -176,28 +123,9 @@ class Track:
     ) -> tuple[int, int]:
         """Choose as the paper does: of all tracked models, the feasible one with the best AUC on validation rows.
 
-        Parameters
-        ----------
-        validation : LabelledData
-            Rows that were not trained on.
-        metric : FairnessMetric
-            The four subsets.
-        target : float
-            Largest true gap on the validation rows.
-        runs : sequence of int, optional
-            Runs to choose from; all by default.
-
-        Returns
-        -------
-        t, r : int
-            The candidate. Where none is feasible, the one of least gap.
-
-        Raises
-        ------
-        DataError
-            If a subset of the metric has no validation row.
-        InvalidInput
-            If no candidate has finite scores, or the target is negative.
+        Returns the moment and run (t, r); where no gap is at most ``target``, that of the least gap. ``runs`` are the
+        runs to choose from, all by default. Raises DataError where a subset has no validation row, InvalidInput where
+        no candidate has finite scores or the target is negative.
         """
         metric.require_members(metric.masks(validation.label, validation.group), validation.name)
         auc, gap = self.evaluate(validation, metric)

@@ -25,34 +25,17 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class LogOdds:
-    """The line from scores to the log-odds of the positive class.
-
-    Attributes
-    ----------
-    slope, intercept : float
-        a > 0 and b.
-    """
+    """The line :math:`ah + b`, a > 0, from scores to the log-odds of the positive class."""
 
     slope: float
     intercept: float
 
     @classmethod
     def fit(cls, scores: Any, positive: Any, row_weight: Any = None) -> LogOdds:
-        """Fit the line.
+        """Fit the line to scores (n,) in any unit and a mask of the positive rows, of both classes.
 
-        Parameters
-        ----------
-        scores : ndarray (n,)
-            Scores, in any unit.
-        positive : ndarray (n,) of bool
-            The positive rows; both classes must be there.
-        row_weight : ndarray (n,), optional
-            How many rows each one stands for.
-
-        Returns
-        -------
-        LogOdds
-            With a slope of at least 0.001 over the scores' standard deviation.
+        A row stands for ``row_weight`` (n,) rows, 1 by default. The slope is at least 0.001 over the scores' standard
+        deviation.
         """
         from scipy.optimize import minimize
 

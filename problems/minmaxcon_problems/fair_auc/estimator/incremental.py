@@ -35,18 +35,8 @@ class Incremental:
     """Rows seen one by one or in blocks, in any order of labels and groups.
 
     Which label is positive and which group is protected is decided only when a model is asked for, from all that has
-    been seen.
-
-    Parameters
-    ----------
-    constrained : bool
-        Whether rows come with sensitive features.
-    protected : object, optional
-        The protected value.
-    capacity : int
-        Most rows kept of a combination of label and group.
-    seed : int
-        Seed of the sample.
+    been seen. ``capacity`` is the most rows kept of a combination of label and group, ``seed`` that of the sample; rows
+    come with sensitive features where ``constrained``.
     """
 
     def __init__(self, constrained: bool, protected: Any, capacity: int, seed: int) -> None:
@@ -106,21 +96,9 @@ class Incremental:
         self.groups.forget(sizes[1])
 
     def add(self, rows: Any, labels: Any, groups: Any) -> None:
-        """Take in a block of rows.
+        """Take in a block of rows (n, d), finite, dense or CSR; groups are None where rows come without.
 
-        Parameters
-        ----------
-        rows : ndarray (n, d) or CSR
-            Finite features.
-        labels : ndarray (n,)
-            Label of each.
-        groups : ndarray (n,) or None
-            Sensitive value of each; None where rows come without.
-
-        Raises
-        ------
-        DataError
-            A third label, or a sensitive value too many.
+        Raises DataError for a third label, or a sensitive value too many.
         """
         sizes = len(self.labels.codes), len(self.groups.codes)
         try:
@@ -149,13 +127,7 @@ class Incremental:
         return position_of([value], self.protected) == 0
 
     def require_classes(self, classes: Any) -> None:
-        """Note the two labels that may come.
-
-        Raises
-        ------
-        InvalidInput
-            They are not two, or not those seen so far.
-        """
+        """Note the two labels that may come; raises InvalidInput if they are not two, or not those seen so far."""
         try:
             column = np.asarray(classes)
             given = np.unique(column).tolist() if column.ndim == 1 else []
@@ -172,13 +144,7 @@ class Incremental:
         return sum(self.reservoir.counts[self._cell(label, group)] for label in labels for group in groups)
 
     def positive(self, positive: Any) -> int:
-        """Return the code of the positive label, once both have been seen.
-
-        Raises
-        ------
-        DataError
-            Only one has been seen.
-        """
+        """Return the code of the positive label; raises DataError while only one label has been seen."""
         values = self.labels.values
         if len(values) < 2 or not all(self._count([code], (0, 1)) for code in (0, 1)):
             seen = [value for code, value in enumerate(values) if self._count([code], (0, 1))]
@@ -203,19 +169,8 @@ class Incremental:
     def rows(self, metric: FairnessMetric, positive: Any, names: tuple[str, ...]) -> tuple[LabelledData, Any]:
         """Return the sample and the weight (k,) of its rows; no weights (None) where every row seen is kept.
 
-        Parameters
-        ----------
-        metric : FairnessMetric
-            The subsets that must have been seen.
-        positive : object, optional
-            The positive label.
-        names : tuple of str
-            Names of the features.
-
-        Raises
-        ------
-        DataError
-            A subset or a class has not been seen yet; it is named, with the rows seen of each combination.
+        Raises DataError where a subset or a class has not been seen yet; it is named, with the rows of each
+        combination.
         """
         label, group = self.positive(positive), self._protected()
         signs = np.array([(y, g) for y in (-1, 1) for g in (-1, 1)])
@@ -240,23 +195,11 @@ class Incremental:
         return kept, None if len(kept) == self.reservoir.seen else weight
 
     def parts(self, rows: LabelledData, weight: Any, fraction: float) -> tuple[LabelledData, Any, LabelledData]:
-        """Hold out a part of the sample, drawn with the stream's seed.
+        """Hold out a part of the sample that :meth:`rows` returned, drawn with the stream's seed.
 
-        Parameters
-        ----------
-        rows, weight : LabelledData, ndarray or None
-            From :meth:`rows`.
-        fraction : float
-            Largest share of the kept rows of a label and group that is held out.
-
-        Returns
-        -------
-        rows : LabelledData
-            Those to train on.
-        weight : ndarray (k,)
-            How many of the rows seen each one stands for.
-        held_out : LabelledData
-            A part in which every combination of label and group has its share of all rows seen, and no row a weight.
+        Returns the rows to train on, how many of the rows seen each one stands for, (k,), and the rows held out: every
+        combination of label and group has its share of all rows seen there, no row a weight, and at most ``fraction``
+        of the kept rows of a combination are taken.
         """
         cell = (rows.label > 0) * 2 + (rows.group > 0)
         kept = np.bincount(cell, minlength=CELLS)
@@ -290,21 +233,8 @@ class Incremental:
 def representative_part(counts: Any, kept: Any, fraction: float) -> Any:
     """Return how many kept rows of each cell make a part in which the cells have the shares of all rows seen.
 
-    Parameters
-    ----------
-    counts, kept : ndarray (4,) of int
-        Rows seen and rows kept of each cell.
-    fraction : float
-        The largest share of a cell's kept rows that may be taken.
-
-    Returns
-    -------
-    ndarray (4,) of int
-
-    Raises
-    ------
-    InvalidInput
-        A cell is too small for its share to be a row.
+    ``counts`` and ``kept`` (4,) are the rows seen and kept of each cell, ``fraction`` the largest share of a cell's
+    kept rows that may be taken. Raises InvalidInput where a cell is too small for its share to be a row.
     """
     there = counts > 0
     scale = fraction * float(np.min(kept[there] / counts[there]))
@@ -324,22 +254,10 @@ CELLS = 4
 
 
 class Reservoir:
-    """Counts and uniform samples of the cells.
+    """Counts (rows seen of each cell) and uniform samples, of at most ``capacity`` rows, of the cells.
 
     One number is drawn for each row that finds its cell full: which rows are kept depends on their order and the seed
     alone, not on the blocks in which they came.
-
-    Parameters
-    ----------
-    capacity : int
-        K, the most rows kept of a cell.
-    seed : int
-        Seed of the draws.
-
-    Attributes
-    ----------
-    counts : list of int
-        Rows seen of each cell.
     """
 
     def __init__(self, capacity: int, seed: int) -> None:
@@ -363,15 +281,7 @@ class Reservoir:
         self.counts[cell] = number
 
     def add(self, rows: Any, cells: Any) -> None:
-        """Take in a block of rows, in their order.
-
-        Parameters
-        ----------
-        rows : ndarray (n, d) or CSR (n, d)
-            Features.
-        cells : ndarray (n,) of int
-            The cell of each, 0 to 3.
-        """
+        """Take in a block of rows (n, d), dense or CSR, in their order, with the cell (n,) of each, 0 to 3."""
         stores = self._stores(rows)
         members = [np.flatnonzero(cells == cell) for cell in range(CELLS)]
         number = np.zeros(len(cells), dtype=np.int64)
@@ -394,21 +304,9 @@ class Reservoir:
         return self._cells
 
     def kept(self, cells: Sequence[int]) -> tuple[Any, Any, Any]:
-        """Return the kept rows.
+        """Return copies of the rows (k, d) kept of some cells, in that order, and for each its cell and weight, (k,).
 
-        Parameters
-        ----------
-        cells : sequence of int
-            Which cells, in the order in which their rows shall come.
-
-        Returns
-        -------
-        features : ndarray (k, d) or CSR
-            Copies of the rows.
-        cell : ndarray (k,) of int
-            The cell of each.
-        weight : ndarray (k,)
-            How many rows each one stands for.
+        The weight is how many rows one stands for.
         """
         stores = self._cells or []
         sizes = [min(self.counts[cell], self.capacity) for cell in cells]

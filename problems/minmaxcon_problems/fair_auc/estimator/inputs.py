@@ -43,29 +43,11 @@ def as_it_was_if_refused(estimator: Any) -> Iterator[None]:
 
 
 def sensitive_column(values: Any, rows: int) -> Any:
-    """Return the sensitive values of the rows as an array.
+    """Return the sensitive values (n,) of the rows as an array; anything of one column will do, (n,) or (n, 1).
 
-    Missing values have one policy: they are refused, with the rows that have them. A row without a group belongs to
-    none of the subsets that a fairness metric compares, and leaving it out would say nothing about how the model
-    treats it.
-
-    Parameters
-    ----------
-    values : array_like, series (pandas, polars, Arrow), or anything of one column; (n,) or (n, 1)
-        A value for each row.
-    rows : int
-        The number n of rows of X.
-
-    Returns
-    -------
-    ndarray (n,)
-        The values, of any type.
-
-    Raises
-    ------
-    DataError
-        Values are missing (the rows are named, counted from 0), there is more than one column, or another number of
-        values.
+    Missing values have one policy: they are refused, with the rows that have them, counted from 0. A row without a
+    group belongs to none of the subsets that a fairness metric compares, and leaving it out would say nothing about how
+    the model treats it. Raises DataError, too, for more than one column or another number of values than ``rows``.
     """
     import narwhals as nw
 
@@ -117,15 +99,8 @@ def _listed(values: Sequence[Any] | Any, count: int) -> str:
 def require_aligned(parts: Mapping[str, Any]) -> None:
     """Refuse pandas objects whose indices differ: their rows would be matched by position, against what they say.
 
-    Parameters
-    ----------
-    parts : mapping of str to object
-        X, y and sensitive features by name; whatever has no index is passed over.
-
-    Raises
-    ------
-    DataError
-        The first row at which two indices differ is named, with the labels of both.
+    ``parts`` are X, y and sensitive features by name; whatever has no index is passed over. The DataError names the
+    first row at which two indices differ, with the labels of both.
     """
     import narwhals as nw
 
@@ -151,29 +126,10 @@ def require_aligned(parts: Mapping[str, Any]) -> None:
 def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     """Return features and labels as arrays, checked and noted on the estimator as scikit-learn does.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Gets or has ``n_features_in_``, and ``feature_names_in_`` where the columns have names.
-    X : array_like, data frame or CSR (n, d)
-        Features.
-    y : array_like (n,)
-        Labels.
-    reset : bool
-        Whether the estimator's idea of the features is set or must be met.
-
-    Returns
-    -------
-    features : ndarray (n, d) or CSR
-        Finite float64.
-    labels : ndarray (n,)
-        Of at most two values.
-
-    Raises
-    ------
-    ValueError
-        Whatever scikit-learn refuses: features that are not finite numbers or not those expected, lengths that differ,
-        labels that are missing, continuous or of more than two kinds.
+    Features (n, d) are finite float64, dense or CSR, labels (n,) of at most two values. With ``reset`` the estimator's
+    idea of the features, ``n_features_in_`` and names, is set, else it must be met. Raises ValueError for whatever
+    scikit-learn refuses: features that are not finite numbers or not those expected, lengths that differ, labels that
+    are missing, continuous or of more than two kinds.
     """
     features, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
     check_classification_targets(labels)
@@ -209,10 +165,7 @@ def feature_names(estimator: Any) -> tuple[str, ...]:
 def seed_of(random_state: Any) -> int:
     """Return the seed that a ``random_state`` stands for: an int is one, others are asked for one.
 
-    Raises
-    ------
-    InvalidInput
-        It is none of those that scikit-learn takes.
+    Raises InvalidInput where it is none of those that scikit-learn takes.
     """
     if isinstance(random_state, int | np.integer) and random_state >= 0:
         return int(random_state)
@@ -233,14 +186,7 @@ MOST_GROUPS = 1000
 class Vocabulary:
     """The different values of a column, in order of appearance.
 
-    Parameters
-    ----------
-    argument : str
-        As messages name the column.
-    most : int
-        Most different values; another one is refused as it arrives.
-    remedy : str
-        What to do about too many values.
+    Messages call the column ``argument`` and end with ``remedy``; value ``most`` + 1 is refused as it arrives.
     """
 
     def __init__(self, argument: str, most: int, remedy: str) -> None:
@@ -260,10 +206,7 @@ class Vocabulary:
     def encode(self, column: Any) -> Any:
         """Return the code of each value, an integer array (n,); new values get the next codes.
 
-        Raises
-        ------
-        DataError
-            There are more values than the column may have.
+        Raises DataError for more values than the column may have.
         """
         if column.dtype.kind == "O":
             return np.array([self.code(_plain(value)) for value in column], dtype=np.int64)
@@ -300,12 +243,7 @@ def _asked(values: Sequence[Any], asked: Any, argument: str, column: str) -> int
 def positive_code(values: Sequence[Any], positive: Any) -> int:
     """Return the code of the positive label: the one asked for, else the last in sorted order, as scikit-learn has it.
 
-    Raises
-    ------
-    InvalidInput
-        No label is the one asked for.
-    DataError
-        Numbers and texts are mixed.
+    Raises InvalidInput where no label is the one asked for, DataError where numbers and texts are mixed.
     """
     if positive is not None:
         return _asked(values, positive, "positive", "y")
@@ -316,24 +254,11 @@ def positive_code(values: Sequence[Any], positive: Any) -> int:
 
 
 def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any) -> int:
-    """Return the code of the protected value.
+    """Return the code of the protected value, among the different values of the sensitive column and rows of each.
 
-    Parameters
-    ----------
-    values : sequence
-        The different values of the sensitive column.
-    counts : sequence of int
-        Rows of each.
-    protected : object, optional
-        The protected value, against all others. By default, of two values, the one with fewer rows (of equally many
-        the one that sorts later).
-
-    Raises
-    ------
-    DataError
-        One value only, or more than two and none was asked for.
-    InvalidInput
-        No value is the one asked for.
+    By default, of two values, it is the one with fewer rows (of equally many the one that sorts later). Raises
+    DataError for one value only, or more than two where none was asked for; InvalidInput where none is the one asked
+    for.
     """
     require_groups(values, SENSITIVE)
     if protected is not None:
@@ -342,26 +267,9 @@ def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any)
 
 
 def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any]]:
-    """Return the signs of the groups, and what they stand for.
+    """Return the signs (n,) of the groups, +1 protected, and their values (unprotected, protected).
 
-    Parameters
-    ----------
-    column : ndarray (n,)
-        Sensitive values, none missing.
-    protected : object, optional
-        As in :func:`protected_code`.
-
-    Returns
-    -------
-    signs : ndarray (n,) of int8
-        +1 protected, -1 unprotected.
-    values : (unprotected, protected)
-        Their values; several unprotected ones are called "not ...".
-
-    Raises
-    ------
-    DataError, InvalidInput
-        As in :func:`protected_code`.
+    The column has no missing value; several unprotected values are called "not ...". Raises as :func:`protected_code`.
     """
     vocabulary = Vocabulary(SENSITIVE, MOST_GROUPS, "merge its values into a few groups.")
     codes = vocabulary.encode(column)

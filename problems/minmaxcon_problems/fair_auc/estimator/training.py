@@ -42,14 +42,8 @@ UNCONSTRAINED = FairnessMetric(
 class Asked:
     r"""A target, or a bound of the surrogate in its place.
 
-    Attributes
-    ----------
-    target : Target
-        The target; with kappa all else that is asked, and a gap that bounds nothing.
-    kappa : float or None
-        The bound is :math:`1 + \kappa`.
-    solver : Solver or None
-        For kappa; by default what suits the model.
+    With ``kappa`` the bound is :math:`1 + \kappa`, and ``target`` is all else that is asked, with a gap that bounds
+    nothing; ``solver`` is for kappa, by default what suits the model.
     """
 
     target: Target
@@ -58,19 +52,9 @@ class Asked:
 
 
 def asked_of(estimator: Any, seed: int) -> Asked:
-    """Return what an estimator's parameters ask for, checked.
+    """Return what an estimator's parameters, as the user gave them, ask for, checked.
 
-    Parameters
-    ----------
-    estimator : FairAUCClassifier
-        With its parameters as the user gave them.
-    seed : int
-        Drawn from its ``random_state``.
-
-    Raises
-    ------
-    InvalidInput, UnknownName
-        A parameter cannot be used; it is named, with its value and the remedy.
+    Raises InvalidInput or UnknownName: the parameter is named, with its value and the remedy.
     """
     kappa, max_gap = resolved_bound(estimator.kappa, estimator.max_gap, default="max_gap", single=True)
     if kappa is None and estimator.solver is not None:
@@ -104,23 +88,10 @@ def _unbound(target: Target, metric: FairnessMetric | None = None) -> Target:
 
 
 def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.Model:
-    """Return the scoring model that the user means.
+    """Return the scoring model that the user means: a name, a Model, a module, or a callable that makes one.
 
-    Parameters
-    ----------
-    model : {"linear", "mlp"}, Model, torch.nn.Module or callable
-        A callable is called with the number of features and returns a module.
-    features : int
-        Number of features.
-    score_bound : float
-        Upper bound on the absolute scores of a module.
-    seed : int
-        Seed of torch while a callable makes its module, which leaves torch's own state alone.
-
-    Raises
-    ------
-    InvalidInput
-        None of these.
+    A callable is called with the number of features, under the seed, which leaves torch's own state alone;
+    ``score_bound`` is an upper bound on the absolute scores of a module. Raises InvalidInput for anything else.
     """
     if isinstance(model, mm.Model):
         return model
@@ -153,23 +124,9 @@ def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.
 def train(
     asked: Asked, rows: LabelledData, *, validation: LabelledData | None = None, row_weight: Any = None
 ) -> FairFit:
-    """Train a model.
+    """Train the model that is asked for; with ``validation`` the target is about those rows, not the training rows.
 
-    Parameters
-    ----------
-    asked : Asked
-        What is asked, with the model.
-    rows : LabelledData
-        Training rows, n of them.
-    validation : LabelledData, optional
-        The rows that the target is about, if not the training rows.
-    row_weight : ndarray (n,), optional
-        How many rows each training row stands for.
-
-    Raises
-    ------
-    InvalidInput, DataError
-        What cannot be used, named with the remedy.
+    A training row stands for ``row_weight`` (n,) rows. Raises InvalidInput or DataError for what cannot be used.
     """
     if asked.kappa is None:
         return fit_target(rows, asked.target, validation=validation, row_weight=row_weight)
@@ -217,20 +174,9 @@ def train(
 class Fitted:
     """A trained model with its scaling and calibration.
 
-    Attributes
-    ----------
-    fit : FairFit
-        The model.
-    standardizer : Standardizer or None
-        The features' scaling.
-    log_odds : LogOdds
-        From scores to the log-odds of the positive label.
-    classes : ndarray (2,)
-        The labels, sorted.
-    direction : {1, -1}
-        1 where the positive label is the second one, as scikit-learn's scores mean it; else -1.
-    constrained : bool
-        Whether sensitive features were there.
+    ``log_odds`` leads from scores to the log-odds of the positive label, and ``classes`` (2,) are the labels, sorted.
+    ``direction`` is 1 where the positive label is the second one, as scikit-learn's scores mean it, else -1;
+    ``constrained`` whether sensitive features were there.
     """
 
     fit: FairFit
@@ -253,10 +199,7 @@ class Fitted:
     def line(self) -> tuple[Any, float]:
         """Return coefficients (d,) and intercept that give the log-odds from raw features.
 
-        Raises
-        ------
-        AttributeError
-            The model is not linear.
+        Raises AttributeError where the model is not linear.
         """
         if not isinstance(self.fit.model, mm.Linear):
             raise AttributeError("coef_ and intercept_ exist for a linear model only.")
@@ -276,32 +219,11 @@ def fit_rows(
     constrained: bool,
     row_weight: Any = None,
 ) -> Fitted:
-    """Scale, train and calibrate.
+    """Scale, train and calibrate, on training and held-out rows in raw units.
 
-    Parameters
-    ----------
-    estimator : FairAUCClassifier
-        With its model, standardize and score_bound.
-    asked : Asked
-        What it asks for.
-    rows, validation : LabelledData
-        Training rows (n of them) and those held out, in raw units.
-    classes : ndarray (2,)
-        The labels, sorted.
-    constrained : bool
-        Whether rows have groups.
-    row_weight : ndarray (n,), optional
-        How many rows each one stands for.
-
-    Raises
-    ------
-    InvalidInput, DataError
-        What cannot be used.
-
-    Warns
-    -----
-    ConvergenceWarning
-        The target was not met.
+    The estimator gives model, standardize and score_bound; ``classes`` (2,) are the labels, sorted; a training row
+    stands for ``row_weight`` (n,) rows. Raises InvalidInput or DataError for what cannot be used; warns with
+    ConvergenceWarning where the target was not met.
     """
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
     if scaler is not None:
@@ -332,19 +254,8 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
     """Fit the rows that ``partial_fit`` remembers.
 
     Training begins afresh each time: from the parameters of an earlier fit, to fewer rows, it would end in another
-    local optimum, so that a model would depend on when it was asked for.
-
-    Parameters
-    ----------
-    estimator : FairAUCClassifier
-        With its parameters.
-    stream : Incremental
-        What is remembered.
-
-    Raises
-    ------
-    NotFittedError
-        Not enough has been seen; what is missing is named.
+    local optimum, so that a model would depend on when it was asked for. Raises NotFittedError where not enough has
+    been seen; what is missing is named.
     """
     asked = asked_of(estimator, stream.seed)
     try:
@@ -379,19 +290,9 @@ def _scaled(scaler: Standardizer, rows: LabelledData) -> LabelledData:
 
 
 def weighted_standardizer(features: Any, row_weight: Any) -> Standardizer:
-    """Return the standardisation by weighted means and deviations.
+    """Return the standardisation by means and deviations of features (n, d), weighted where there are weights (n,).
 
-    Parameters
-    ----------
-    features : ndarray (n, d) or CSR
-        Training rows.
-    row_weight : ndarray (n,) or None
-        Their weights.
-
-    Raises
-    ------
-    InvalidInput
-        A feature is so large that its variance is not a finite number.
+    Raises InvalidInput where a feature is so large that its variance is not a finite number.
     """
     plain = Standardizer.fit(features)
     if row_weight is None:

@@ -198,34 +198,11 @@ def bench_steps(
 ) -> StepsResult:
     """Measure microseconds a step of linear fair AUC with adaptive steps, on one thread.
 
-    Parameters
-    ----------
-    seconds : float
-        Time to measure for, shared evenly by all that is measured; each is visited at least once a round.
-    runs : sequence of int
-        Numbers R of runs in one solve.
-    peers : bool
-        Whether other packages are measured, where they are installed, on the same mini-batches.
-    batch_size, features, rows : int
-        Samples a step, dense features, and rows of the synthetic data, of which 70% train.
-    rounds : int
-        Rounds over which medians are taken.
-    seed : int
-        Seed of data and batches.
-    progress : bool
-        Whether a bar on standard error counts the rounds, where that is a terminal.
-
-    Returns
-    -------
-    StepsResult
-        The times.
-
-    Raises
-    ------
-    InvalidInput
-        A number is out of range.
-    UnknownName
-        The fair AUC problem is not installed.
+    ``seconds`` are shared evenly by all that is measured, each visited at least once in every one of the ``rounds``
+    over which medians are taken. Each number of ``runs`` is one solve; installed ``peers`` see the same mini-batches.
+    The data are synthetic, of dense features, and 70% of the rows train. ``progress`` shows a bar on standard error
+    that counts the rounds, where that is a terminal. Raises InvalidInput for a number out of range, UnknownName where
+    the fair AUC problem is not installed.
     """
     if not (np.isfinite(seconds) and seconds > 0):
         raise InvalidInput("seconds", seconds, "must be positive and finite.")

@@ -81,8 +81,6 @@ def run_demo(output: Output, *, out: Path | None, overwrite: bool, seed: int) ->
 def choose(gaps: Sequence[float]) -> int:
     """Return which bound the rule takes, by the true gaps on the training part, tightest bound first.
 
-    Examples
-    --------
     >>> choose([0.001, 0.002, 0.009, 0.04]), choose([0.03, 0.02, 0.04])
     (2, 1)
     """
@@ -170,16 +168,9 @@ def _front(record: RunsRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """One model of a front.
+    """One model of a front: AUC and gap with their confidence intervals (lower, upper).
 
-    Attributes
-    ----------
-    label : str
-        What stands beside the point; at most two points of a front have one.
-    auc, gap : float
-        The measures.
-    auc_interval, gap_interval : (lower, upper)
-        Their confidence intervals.
+    ``label`` is what stands beside the point; at most two points of a front have one.
     """
 
     label: str
@@ -190,21 +181,9 @@ class FrontPoint:
 
 
 def front_figure(parts: Mapping[str, Sequence[FrontPoint]], *, xlabel: str, ylabel: str, title: str = "") -> Figure:
-    """Draw a front of models, one panel a part of the data, with the intervals of both measures.
+    """Draw a front of models, one panel a part of the data, with the intervals of both measures; see :func:`png`.
 
-    Parameters
-    ----------
-    parts : mapping of str to sequence of FrontPoint
-        The points of each panel, in the order of the bound.
-    xlabel, ylabel : str
-        What the gap and the AUC are.
-    title : str
-        Heading of the figure.
-
-    Returns
-    -------
-    Figure
-        A matplotlib figure; see :func:`png`.
+    ``parts`` are the points of each panel, in the order of the bound; the labels say what the gap and the AUC are.
     """
     figure = empty_figure(5.0 * len(parts) + 0.2, 4.2)
     panels = figure.subplots(1, len(parts), squeeze=False)[0]

@@ -36,20 +36,10 @@ def _pair(gap: Any, auc: Any) -> tuple[Any, Any]:
 
 
 def nondominated(gap: Any, auc: Any) -> Any:
-    """Return which points no other point is better than, in one measure and at least as good in both.
+    """Return which points (n,) no other point is better than, in one measure and at least as good in both.
 
-    Parameters
-    ----------
-    gap, auc : array_like (n,)
-        The points.
+    Equal points stand or fall together.
 
-    Returns
-    -------
-    ndarray of bool (n,)
-        Equal points stand or fall together.
-
-    Examples
-    --------
     >>> nondominated([0.1, 0.2, 0.2], [0.8, 0.9, 0.7]).tolist()
     [True, True, False]
     """
@@ -66,22 +56,10 @@ def nondominated(gap: Any, auc: Any) -> Any:
 
 
 def hypervolume(gap: Any, auc: Any, *, worst_gap: float = WORST_GAP, worst_auc: float = WORST_AUC) -> float:
-    r"""Return the share of the rectangle :math:`[0, g_0] \times [a_0, 1]` that the points dominate.
+    r"""Return the share of the rectangle :math:`[0, g_0] \times [a_0, 1]` that the points (n,) dominate.
 
-    Parameters
-    ----------
-    gap, auc : array_like (n,)
-        The points.
-    worst_gap, worst_auc : float
-        The corner :math:`(g_0, a_0)`; what lies beyond it adds nothing.
+    What lies beyond the corner, ``worst_gap`` :math:`g_0` and ``worst_auc`` :math:`a_0`, adds nothing.
 
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
     >>> round(hypervolume([0.0, 0.15], [0.75, 1.0]), 4)
     0.75
     """
@@ -96,8 +74,6 @@ def hypervolume(gap: Any, auc: Any, *, worst_gap: float = WORST_GAP, worst_auc: 
 def best_auc(gap: Any, auc: Any, limit: float) -> float:
     """Return the best AUC among the points whose gap is at most the limit; NaN if there are none.
 
-    Examples
-    --------
     >>> best_auc([0.01, 0.05], [0.8, 0.9], 0.02)
     0.8
     """
@@ -107,22 +83,11 @@ def best_auc(gap: Any, auc: Any, limit: float) -> float:
 
 
 def mean_front(fronts: Sequence[tuple[Any, Any]], grid: Any) -> tuple[Any, Any, Any]:
-    """Return the mean over fronts of the AUC at each gap of a grid.
+    """Return the mean over fronts of the AUC at each gap of a grid (k,), its standard error and the number of fronts.
 
-    Between its non-dominated points a front is interpolated linearly; right of the last it stays level; left of the
-    first it does not exist.
-
-    Parameters
-    ----------
-    fronts : sequence of (gap, auc)
-        The points of each front, such as one for each seed.
-    grid : array_like (k,)
-        The gaps.
-
-    Returns
-    -------
-    auc, error, count : ndarray (k,)
-        Mean, its standard error and number of fronts; NaN where no front, or for the error only one, reaches a gap.
+    A front is the points (gap, auc) of one seed, say. Between its non-dominated points it is interpolated linearly;
+    right of the last it stays level; left of the first it does not exist. NaN stands where no front, or for the error
+    only one, reaches a gap.
     """
     grid = np.asarray(grid, dtype=np.float64)
     curves = np.full((len(fronts), len(grid)), np.nan)
@@ -141,8 +106,6 @@ def mean_front(fronts: Sequence[tuple[Any, Any]], grid: Any) -> tuple[Any, Any, 
 def mean_and_error(values: Any) -> tuple[float, float]:
     """Return the mean of the finite values and its standard error; NaN where there are too few.
 
-    Examples
-    --------
     >>> mean_and_error([1.0, 3.0, float("nan")])
     (2.0, 1.0)
     """
@@ -164,21 +127,10 @@ _PARTS = ("train", "validation", "test")
 class Asked:
     """Results of the seeds for one asked gap: means over seeds and their standard errors.
 
-    Attributes
-    ----------
-    asked : float
-        The gap that was asked for.
-    seeds : int
-        Number of seeds.
-    gap, auc : mapping of str to (mean, error)
-        By part of the data.
-    gap_sd : float
-        Standard deviation of the gap on test.
-    met : float
-        Share of seeds whose interval for the gap on test reaches down to what was asked, or lies below it; NaN where
-        there are no intervals.
-    front : bool
-        Whether the mean point on test is not dominated by another of its series.
+    ``gap`` and ``auc`` are (mean, error) by part of the data, ``gap_sd`` the standard deviation of the gap on test.
+    ``met`` is the share of seeds whose interval for the gap on test reaches down to what was asked, or lies below it
+    (NaN where there are no intervals); ``front``, whether the mean point on test is not dominated by another of its
+    series.
     """
 
     asked: float
@@ -192,18 +144,9 @@ class Asked:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Series:
-    """The points of one method on one panel, chosen in one way.
+    """The points of one method on one panel, chosen in one way: those of each seed, as in the records.
 
-    Attributes
-    ----------
-    panel : Panel
-        The panel.
-    method : str
-        The method.
-    kind : str
-        ``"selected"`` by validation data, or ``"target"``, as asked for.
-    seeds : mapping of int to list
-        The points of each seed, as in the records.
+    ``kind`` is ``"selected"`` by validation data, or ``"target"``, as asked for.
     """
 
     panel: Panel
@@ -246,10 +189,7 @@ class Series:
 def series_of(records: Iterable[Mapping[str, Any]]) -> dict[Panel, list[Series]]:
     """Return the series of every panel, in the order of the records; what was selected stands before targets.
 
-    Parameters
-    ----------
-    records : iterable of mapping
-        As :meth:`FairAUCStudy.run` returns them, with their names.
+    Records are as :meth:`FairAUCStudy.run` returns them, with their names.
     """
     found: dict[tuple[Panel, str, str], dict[int, list[Mapping[str, Any]]]] = {}
     for record in records:

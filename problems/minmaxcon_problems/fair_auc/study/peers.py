@@ -34,17 +34,7 @@ _STEP_SIZE = 1e-2
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A method of another package.
-
-    Attributes
-    ----------
-    package, version : str
-        The distribution and its version.
-    method : str
-        What is measured.
-    step : callable
-        ``step(batch)``.
-    """
+    """A method of another package: the distribution, what is measured, and ``step(batch)``."""
 
     package: str
     version: str
@@ -53,19 +43,11 @@ class Peer:
 
 
 def pair_values(problem: MinMaxProblem) -> Callable[[Array, Batch], Array]:
-    r"""Return a function of a linear model's weights and a batch: the objective, then :math:`f_i - b_i`.
+    """Return a function of a linear model's weights and a batch: the objective, then :math:`f_i - b_i`.
 
-    Parameters
-    ----------
-    problem : MinMaxProblem
-        Fair AUC of one run with the torch engine: every function has ``pairs``, and pair j the columns 2j and 2j + 1 of
-        the batch's ``weights``.
-
-    Returns
-    -------
-    callable
-        ``values(w, batch)``, a tensor (1 + m,) that autograd differentiates; means are over the pairs in the batch, so
-        a subset without a sample in it gives NaN.
+    The problem is fair AUC of one run with the torch engine: every function has ``pairs``, and pair j the columns 2j
+    and 2j + 1 of the batch's ``weights``. Autograd differentiates the tensor (1 + m,) that ``values(w, batch)``
+    returns; means are over the pairs in the batch, so a subset without a sample in it gives NaN.
     """
     import torch
 
@@ -93,19 +75,9 @@ def pair_values(problem: MinMaxProblem) -> Callable[[Array, Batch], Array]:
 
 
 def installed_peers(problem: MinMaxProblem) -> tuple[list[Peer], list[str]]:
-    """Return what can be measured, and a sentence for each package that is missing.
+    """Return what can be measured on a problem as for :func:`pair_values`, and a sentence for each missing package.
 
-    Parameters
-    ----------
-    problem : MinMaxProblem
-        As for :func:`pair_values`.
-
-    Returns
-    -------
-    peers : list of Peer
-        First PyTorch by hand, with fixed multipliers: what autograd and the optimiser cost without any package.
-    missing : list of str
-        Why others are not among them.
+    The first peer is PyTorch by hand, with fixed multipliers: what autograd and the optimiser cost without any package.
     """
     makers = {"torch": _torch, "cooper-optim": _cooper, "humancompatible-train": _humancompatible}
     peers, missing = [], []

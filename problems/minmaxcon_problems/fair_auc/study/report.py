@@ -138,15 +138,7 @@ def front_rows(panels: Panels) -> list[Row]:
 
 
 def text_tables(panels: Panels, label: Callable[[str], str]) -> str:
-    """Return the tables as text.
-
-    Parameters
-    ----------
-    panels : mapping
-        The series of every panel.
-    label : callable
-        What a data set, metric, model or method is called.
-    """
+    """Return the tables as text; ``label`` says what a data set, metric, model or method is called."""
     first = "Hypervolume on test (AUC above .5, gap below .3; 1 is perfect): mean and sd over seeds, * best\n"
     second = "Best AUC on test at a test gap of at most g: mean over the seeds that have one (fewer: number), * best\n"
     third = (
@@ -220,22 +212,11 @@ def front_panels(
     order: Sequence[str],
     label: Callable[[str], str],
 ) -> Figure:
-    """Draw the fronts of one model.
+    """Draw the fronts of one model; see :func:`minmaxcon.results.figures.png`.
 
-    Parameters
-    ----------
-    panels : mapping of Panel to sequence of Series
-        The series of every panel.
-    order : sequence of str
-        All methods of the study: a method has its colour, marker and line style by its place here, in every figure.
-    label : callable
-        What a data set, metric, model or method is called.
-
-    Returns
-    -------
-    Figure
-        Means over seeds by asked gap, with standard errors on both axes; a line joins those that no other of the same
-        series dominates, the others are small and faint. See :func:`minmaxcon.results.figures.png`.
+    Shown are means over seeds by asked gap, with standard errors on both axes; a line joins those that no other of the
+    same series dominates, the others are small and faint. A method has its colour, marker and line style by its place
+    in ``order``, all methods of the study, in every figure.
     """
     rows = list(dict.fromkeys(panel.data for panel in panels))
     columns = list(dict.fromkeys(panel.metric for panel in panels))
@@ -364,27 +345,10 @@ def plan(
     seeds: int | None = None,
     quick: bool = False,
 ) -> Plan:
-    """Return the configurations that were asked for.
+    """Return the configurations that were asked for: all names by default, and the study's own number of seeds.
 
-    Parameters
-    ----------
-    study : FairAUCStudy
-        The study.
-    problem : str
-        The problem's name.
-    data, metric, model, methods : sequence of str, optional
-        What to take; all by default.
-    seeds : int, optional
-        Number of seeds; the study's own by default.
-    quick : bool
-        Whether the study's small grid is used.
-
-    Raises
-    ------
-    UnknownName
-        A name is unknown.
-    InvalidInput
-        No method that was asked for applies.
+    With ``quick`` the study's small grid is used. Raises UnknownName, or InvalidInput where no method asked for
+    applies.
     """
     panels = list(study.panels(data=data, metric=metric, model=model))
     everything = dict.fromkeys([*study.panels(), *panels])
@@ -410,17 +374,7 @@ def plan(
 
 
 def report(study: FairAUCStudy, planned: Plan, sweep: Sweep) -> Report:
-    """Return tables and figures of what a sweep found.
-
-    Parameters
-    ----------
-    study : FairAUCStudy
-        The study.
-    planned : Plan
-        What was asked for.
-    sweep : Sweep
-        What was found.
-    """
+    """Return tables and figures of what a sweep of the plan found."""
     names = study.labels()
 
     def label(name: str) -> str:
@@ -476,13 +430,7 @@ def _left_out(planned: Plan, label: Callable[[str], str]) -> str:
 
 
 def check_out(out: str | Path) -> None:
-    """Refuse a folder that holds what these commands do not write.
-
-    Raises
-    ------
-    InvalidInput
-        The path is no folder, or holds something else.
-    """
+    """Refuse (InvalidInput) a path that is no folder, or a folder that holds what these commands do not write."""
     folder = Path(out)
     try:
         entries = sorted(entry.name for entry in folder.iterdir())
@@ -503,10 +451,7 @@ def check_out(out: str | Path) -> None:
 def write_report(out: str | Path, found: Report) -> None:
     """Write the files of a report into the folder, each whole; ``summary.json`` is the last.
 
-    Raises
-    ------
-    InvalidInput
-        The disk refused.
+    Raises InvalidInput where the disk refused.
     """
     folder = Path(out)
     for entry in folder.iterdir():

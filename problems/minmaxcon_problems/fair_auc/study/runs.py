@@ -47,20 +47,10 @@ __all__ = [
 class Effort:
     """Numbers of steps.
 
-    Attributes
-    ----------
-    linear, network, eager : int
-        Outer steps towards the targets: of a linear model, and on the two paths of a network.
-    warmup : int
-        Outer steps on the quadratic loss before.
-    beyond : bool
-        Whether a network is also asked for gaps on the other side, as a linear model is.
-    levels : int
-        Oracle steps a level of a linear model's level sets.
-    network_levels, proximal : int
-        Oracle steps a level, and proximal steps, of a network's.
-    baseline : int
-        Steps of every baseline.
+    ``linear``, ``network`` and ``eager`` are the outer steps towards the targets, of a linear model and on the two
+    paths of a network; ``warmup`` those on the quadratic loss before. ``beyond`` says whether a network, too, is asked
+    for gaps on the other side. ``levels`` are oracle steps a level of a linear model's level sets; ``network_levels``
+    and ``proximal`` oracle steps a level, and proximal steps, of a network's; ``baseline`` the steps of every baseline.
     """
 
     linear: int
@@ -124,12 +114,8 @@ first one, by far, for bank, intra-group. So both are candidates, and validation
 class TargetTrack:
     """The candidates of a path of targets, and the models that it ends in.
 
-    Attributes
-    ----------
-    tracks : tuple of Track
-        Every accepted point, for selection on validation data; of a network on two paths.
-    solution : Solution
-        That of the first path; its first runs are those of :data:`GOALS`, the others those of :data:`BEYOND`, if any.
+    ``tracks`` hold every accepted point, for selection on validation data; of a network on two paths. ``solution`` is
+    that of the first path: its first runs are those of :data:`GOALS`, the others those of :data:`BEYOND`, if any.
     """
 
     tracks: tuple[Track, ...]
@@ -149,22 +135,8 @@ def track_targets(
 
     A linear model starts from the solution without a target. For a network two paths are kept: one starts from a model
     that has hardly been trained, since one that fits without a target has overfitted small groups already; the other
-    from the solution without a target, with less damping.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    metric : FairnessMetric
-        The fairness metric.
-    model : Model
-        The scoring model.
-    seed : int
-        Seed of a network's start.
-    objective : {"auc", "quadratic_auc", "logistic"}
-        What is minimised.
-    effort : Effort
-        How many steps.
+    from the solution without a target, with less damping. The seed is that of a network's start; the objective is one
+    of "auc", "quadratic_auc" and "logistic".
     """
 
     def path(steps: int, goals: Any, damping: float | None, trained: bool) -> tuple[Track, mm.Solution]:
@@ -221,13 +193,6 @@ def track_level_sets(
     r"""Solve the paper's problem for all kappas in one solve, and keep the iterate after every level.
 
     SFLS for a linear model; for a network IQRC around it, with :math:`\hat\rho = 1` in the place of the paper's 1e-5.
-
-    Parameters
-    ----------
-    dataset, metric, model, seed, effort
-        As for :func:`track_targets`.
-    kappas : sequence of float
-        Bounds of the surrogate.
     """
     linear = isinstance(model, mm.Linear)
     problem = build_problem(
@@ -287,27 +252,10 @@ def run_configuration(
 ) -> Mapping[str, Any]:
     """Train and select; return what the tables and figures need.
 
-    Parameters
-    ----------
-    data, metric : str
-        Names.
-    model : {"linear", "mlp"}
-        The scoring model.
-    method : str
-        A name of :data:`METHODS`.
-    seed : int
-        Seed of split, start and batches.
-    data_dir : path, optional
-        Folder of the data files.
-    quick : bool
-        :data:`QUICK` work instead of :data:`FULL`.
-
-    Returns
-    -------
-    mapping
-        ``points``, one for each asked gap and kind: ``"selected"``, the best model on validation data of all that were
-        passed, as in the paper; and for ``"max_gap"`` also ``"target"``, the model whose *training* gap is the target,
-        which needs no validation data. Each has AUC and true gap on all parts.
+    The seed is that of split, start and batches; ``quick`` does :data:`QUICK` work instead of :data:`FULL`. The result
+    has ``points``, one for each asked gap and kind: ``"selected"``, the best model on validation data of all that were
+    passed, as in the paper; and for ``"max_gap"`` also ``"target"``, the model whose *training* gap is the target,
+    which needs no validation data. Each has AUC and true gap on all parts.
     """
     began = time.perf_counter()
     parts, measure = load_parts(data, seed, data_dir), resolve_metric(metric)

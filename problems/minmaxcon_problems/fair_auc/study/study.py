@@ -33,12 +33,8 @@ class Panel:
 class FairAUCStudy:
     """Three data sets, three metrics, two models; two methods of ours and four baselines.
 
-    It pickles, since configurations run in several processes, and :meth:`run` depends on its arguments alone.
-
-    Attributes
-    ----------
-    seeds, quick_seeds : int
-        Number of seeds, 0 to n - 1, by default and with ``--quick``.
+    It pickles, since configurations run in several processes, and :meth:`run` depends on its arguments alone. Seeds are
+    0 to n - 1, n = ``seeds`` by default and ``quick_seeds`` with ``--quick``.
     """
 
     seeds = 5
@@ -52,10 +48,7 @@ class FairAUCStudy:
     ) -> Sequence[Panel]:
         """Return the panels with these names: by default those of the paper, on request any named data and metric.
 
-        Raises
-        ------
-        UnknownName
-            If a name is unknown.
+        Raises UnknownName.
         """
         names = (
             _known("data", data, _DATA, DATASETS),

@@ -63,12 +63,8 @@ def write_run(path: Path, configuration: Configuration, record: Mapping[str, Any
 def read_run(path: Path, configuration: Configuration) -> dict[str, Any]:
     """Return the record in a configuration's file.
 
-    Raises
-    ------
-    DataError
-        The file is damaged or half-written, or cannot be read.
-    InvalidInput
-        It is whole, and another configuration or version wrote it.
+    Raises DataError where the file is damaged, half-written or cannot be read, InvalidInput where it is whole and
+    another configuration or version wrote it.
     """
     try:
         content = json.loads(path.read_bytes())
@@ -121,20 +117,9 @@ class Tick:
 class Sweep:
     """Results of a sweep.
 
-    Attributes
-    ----------
-    records : list of dict
-        Of the configurations that finished, in the order in which they were asked for, whichever finished first.
-    total : int
-        Configurations asked for.
-    kept : int
-        Of these, files that were there before.
-    failures : dict
-        Message by name of a configuration that failed.
-    interrupted : bool
-        Whether Ctrl-C ended it.
-    notes : list of str
-        Sentences for the reader: what was damaged.
+    ``records`` are those of the configurations that finished, in the order in which they were asked for, whichever
+    finished first. Of the ``total`` asked for, ``kept`` files were there before; ``failures`` are messages by name of a
+    configuration, ``interrupted`` says whether Ctrl-C ended the sweep, and ``notes`` tell the reader what was damaged.
     """
 
     records: list[dict[str, Any]]
@@ -162,37 +147,14 @@ def run_sweep(
 ) -> Sweep:
     """Run configurations, each on one thread, and write ``folder/NAME.json`` as soon as one ends.
 
-    Files of the same configuration and version are kept; damaged ones are computed again. Numbers depend neither on the
-    order nor on ``jobs``.
+    Files of the same configuration and version are kept; damaged ones are computed again, and with ``overwrite`` also
+    those that another version or setting has left, which are refused otherwise. Numbers depend neither on the order nor
+    on ``jobs``, the processes at a time (with 1 no further process is started). ``report`` is called with a
+    :class:`Tick` after each configuration.
 
-    Parameters
-    ----------
-    study : FairAUCStudy
-        What runs a configuration.
-    configurations : sequence of Configuration
-        What is to be run.
-    folder : path
-        Where the files are; made if missing.
-    jobs : int
-        Processes at a time; with 1 no further process is started.
-    data_dir : str, optional
-        Folder of data files, handed to the study.
-    overwrite : bool
-        Compute again what another version or setting has left, instead of refusing it.
-    report : callable, optional
-        Called with a :class:`Tick` after each configuration.
-
-    Returns
-    -------
-    Sweep
-        The records. Other errors than those below leave their configuration out and are listed.
-
-    Raises
-    ------
-    InvalidInput, DataError, UnknownName
-        Bad input, which other configurations would meet too; a file of another run in the folder.
-    MinMaxConError
-        A process was killed.
+    Raises InvalidInput, DataError or UnknownName for bad input, which other configurations would meet too, and for a
+    file of another run in the folder; MinMaxConError where a process was killed. Other errors leave their configuration
+    out and are listed.
     """
     if jobs < 1:
         raise InvalidInput("jobs", jobs, "must be at least 1.")

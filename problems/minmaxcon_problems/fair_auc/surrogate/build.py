@@ -104,28 +104,10 @@ def build_problem(
 def assemble(
     data: mm.Source, details: Details, means: Any, *, radius: float, name: str, seed: int = 0
 ) -> mm.MinMaxProblem:
-    r"""Put the problem together from a source of features and slot weights.
+    r"""Put the problem together from a source of ``features`` (B, p) and slot ``weights`` (B, 10).
 
-    Parameters
-    ----------
-    data : Source
-        Batches with ``features`` (B, p) and ``weights`` (B, 10).
-    details : Details
-        Metric, model, kappa, scale and margin.
-    means : ndarray (10, p)
-        Mean features of each slot's group, which size the sets: :math:`I_{ab}` bounds a mean score,
-        :math:`I_\alpha` a difference of the two of a pair.
-    radius : float
-        Radius of the ball of parameters.
-    name : str
-        For reports.
-    seed : int
-        Seed of the starting parameters.
-
-    Raises
-    ------
-    InvalidInput
-        If a number is out of range.
+    ``means`` (10, p) are the mean features of each slot's group, which size the sets: :math:`I_{ab}` bounds a mean
+    score, :math:`I_\alpha` a difference of the two of a pair. Raises InvalidInput where a number is out of range.
     """
     radius, model = positive("radius", radius), details.model
     reach = float(np.max(model.score_bound(radius, means[::2] - means[1::2])))

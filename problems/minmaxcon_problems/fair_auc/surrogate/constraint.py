@@ -183,14 +183,9 @@ class AUCFamily(mm.ConstraintFamily):
 
 @dataclass(frozen=True, eq=False)
 class GroupMoments:
-    """Moments of the features in the group of each slot.
+    """Means (S, p) and population covariances (S, p, p) of the features in the group of each slot.
 
-    Attributes
-    ----------
-    means : ndarray (S, p)
-        Mean features.
-    covariances : ndarray (S, p, p)
-        Population covariances; slots of the same group share one array's values.
+    Slots of the same group share one array's values.
     """
 
     means: Any
@@ -198,13 +193,7 @@ class GroupMoments:
 
     @classmethod
     def of(cls, data: mm.Source) -> GroupMoments:
-        """Compute the moments of finite data by one pass.
-
-        Parameters
-        ----------
-        data : Source
-            Finite data with ``features`` (n, p) and ``weights`` (n, S).
-        """
+        """Compute the moments of finite data with ``features`` (n, p) and ``weights`` (n, S) by one pass."""
         first: Any = 0.0
         second: Any = 0.0
         for share, batch in data.chunks():
@@ -229,26 +218,11 @@ class GroupMoments:
         return cls(first, second - first[:, :, None] * first[:, None, :])
 
     def lagrangian_minimizer(self, family: AUCFamily, y: Any, a: Any, center: Any = None, weight: float = 0.0) -> Any:
-        r"""Minimise the Lagrangian of a linear model over the ball of parameters.
+        r"""Return the minimiser :math:`(w, a, b)` (d,) of a linear model's Lagrangian over the ball of parameters.
 
-        Parameters
-        ----------
-        family : AUCFamily
-            The constraints, with k levels.
-        y : ndarray (k,)
-            Their weights.
-        a : ndarray (p,)
-            Their scaled inner variables.
-        center : ndarray (d,), optional
-            Centre of the proximal term.
-        weight : float
-            Its weight.
-
-        Returns
-        -------
-        ndarray (d,)
-            The minimiser :math:`(w, a, b)`. The offsets are eliminated in closed form; what is left is
-            :math:`(Q + \lambda I)w = l` with :math:`\lambda \ge 0` and :math:`|w| \le R`, solved in its eigenbasis.
+        ``y`` (k,) are the multipliers of the k constraints, ``a`` (p,) their scaled inner variables, ``center`` (d,)
+        and ``weight`` those of the proximal term. The offsets are eliminated in closed form; what is left is :math:`(Q
+        + \lambda I)w = l` with :math:`\lambda \ge 0` and :math:`|w| \le R`, solved in its eigenbasis.
         """
         layout, slots = family.layout, family.slots
         pull = 2.0 * layout.c1 * np.maximum(y, 0.0)[family.owner]

@@ -173,10 +173,7 @@ def checked_points(points: list[Mapping[str, Any]]) -> Mapping[str, Any]:
 def checked_cells(probabilities: Any) -> dict[tuple[int, int], float]:
     """Return the probabilities of the four cells (group, label), each -1 or 1, as shares of their sum.
 
-    Raises
-    ------
-    InvalidInput
-        If they are not four numbers of at least 0 that sum to 1.
+    Raises InvalidInput where they are not four numbers of at least 0 that sum to 1.
     """
     remedy = "give the four cells (group, label), each -1 or 1, with probabilities that sum to 1."
     cells: dict[tuple[int, int], float] = {}

@@ -34,32 +34,16 @@ _MARGIN = 2e-4
 class FairFit:
     """A fitted model and what is known of it.
 
-    Attributes
-    ----------
-    parameters : ndarray (d,)
-        Of the model, in the units of the features given.
-    model : Model
-        The scoring model.
-    status : Status
-        ``SOLVED`` (the target is met at a nearly stationary point), ``BUDGET`` (met, and stopped early) or
-        ``OUT_OF_REACH`` (not met: the fairest model found is returned) or ``INTERRUPTED`` (not met before Ctrl-C).
-    reason : str
-        The evidence.
-    max_gap : float or None
-        The target; None where a bound of the surrogate was asked for.
-    target : float or None
-        The target that the training data were held to; smaller than ``max_gap`` where held-out data asked for it, and
-        negative where they asked for a gap in the other direction.
-    train_gap, train_auc : AUCEstimate
-        True gap and AUC on the training data, with 95% DeLong intervals.
-    validation_gap, validation_auc : AUCEstimate or None
-        Likewise on held-out data.
-    unconstrained_auc, unconstrained_gap : AUCEstimate
-        Those of the best model found without regard to a target, on the data that the target is about.
-    surrogate : mapping
-        The surrogates' values on the training data: ``objective``, and ``gap``, the smoothed one.
-    solution : Solution
-        The solve that the model comes from.
+    Parameters (d,) are in the units of the features given. ``status`` is ``SOLVED`` (the target is met at a nearly
+    stationary point), ``BUDGET`` (met, and stopped early), ``OUT_OF_REACH`` (not met: the fairest model found is
+    returned) or ``INTERRUPTED`` (not met before Ctrl-C), and ``reason`` the evidence.
+
+    ``max_gap`` is the target, None where a bound of the surrogate was asked for; ``target`` is what the training data
+    were held to, smaller than ``max_gap`` where held-out data asked for it, and negative where they asked for a gap in
+    the other direction. True gap and AUC, with 95% DeLong intervals, are those on the training data, on held-out data,
+    and, without regard to a target, those of the best model found on the data that the target is about. ``surrogate``
+    has the surrogates' values on the training data, ``objective`` and ``gap``, the smoothed one; ``solution`` is the
+    solve that the model comes from.
     """
 
     parameters: Any
@@ -102,32 +86,13 @@ def fit_target(
     start: Any = None,
     callbacks: Sequence[Any] = (),
 ) -> FairFit:
-    r"""Return the model of best AUC whose true gap is at most ``target.max_gap``.
+    """Return the model of best AUC whose true gap is at most ``target.max_gap``.
 
-    Parameters
-    ----------
-    train : LabelledData
-        The data to fit.
-    target : Target
-        What is asked, and how it is to be met.
-    validation : LabelledData, optional
-        Held-out data that the target is about then; the training target is tightened until the gap on them meets it.
-    row_weight : array_like (n,), optional
-        Positive weights, for training rows that stand for several.
-    start : array_like (d,), optional
-        Parameters from which models with a target start, in the place of those of the model without one.
-    callbacks : sequence of callable
-        As for :func:`minmaxcon.solve`.
-
-    Returns
-    -------
-    FairFit
-        The model; where the target is out of reach, the fairest one found, and a status that says so.
-
-    Raises
-    ------
-    InvalidInput, DataError
-        Whatever cannot be used, named with the remedy.
+    Where the target is out of reach, it is the fairest model found, with a status that says so. The target is about
+    ``validation`` where that is given: the training target is tightened until the gap there meets it. A training row
+    stands for ``row_weight`` (n,) rows, all positive. From ``start`` (d,), parameters, models with a target start, in
+    the place of those of the model without one. ``callbacks`` are as for :func:`minmaxcon.solve`. Raises InvalidInput
+    or DataError for what cannot be used, named with the remedy.
     """
     if np.ndim(target.max_gap) != 0:
         raise mm.InvalidInput("max_gap", target.max_gap, "must be one number; make one fit for each target.")
@@ -146,10 +111,7 @@ def fit_target(
 def _checked_start(start: Any, target: Target, train: LabelledData) -> Any:
     """Return a start with zeros for the objective's own variables.
 
-    Raises
-    ------
-    InvalidInput
-        If it is of another size or not finite, or gives all rows one score where the objective follows the AUC.
+    Raises InvalidInput if it is of another size or not finite, or gives all rows one score where the AUC is followed.
     """
     model, following = target.model_for(train), target.method == "following"
     dimension = model.dimension + (target.objective.variables if following else 0)

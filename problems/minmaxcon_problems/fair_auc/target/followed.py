@@ -37,18 +37,11 @@ _EXPONENT = 60.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FrozenDistributions:
-    r"""Smoothed distribution functions of the scores of pairs of subsets, of each run.
+    r"""Smoothed distribution functions of the scores of P pairs of subsets, of each of R runs.
 
-    Attributes
-    ----------
-    low, width : ndarray (R,)
-        First grid point and spacing.
-    bandwidth : ndarray (R,)
-        :math:`\beta`, in the unit of the scores.
-    cdf, density : ndarray (R, 2 P, bins)
-        :math:`\Phi_G` and its derivative at the grid points, for :math:`G_1, G_1', G_2, G_2'`, say.
-    aucs : ndarray (R, P)
-        The smoothed AUC of each pair.
+    The grid has its first point at ``low`` (R,) and the spacing ``width`` (R,); ``bandwidth`` (R,) is :math:`\beta`, in
+    the unit of the scores. ``cdf`` and ``density`` (R, 2 P, bins) are :math:`\Phi_G` and its derivative at the grid
+    points, for :math:`G_1, G_1', G_2, G_2'`, say, and ``aucs`` (R, P) the smoothed AUC of each pair.
     """
 
     low: Any
@@ -62,20 +55,11 @@ class FrozenDistributions:
     def of(
         cls, scores: Any, weights: Any, *, bandwidth: float, bins: int, row_weight: Any = None
     ) -> FrozenDistributions:
-        r"""Freeze the distributions of scores.
+        r"""Freeze the distributions of scores :math:`h_s` (R, n) of every sample.
 
-        Parameters
-        ----------
-        scores : ndarray (R, n)
-            :math:`h_s` of every sample.
-        weights : ndarray (n, 2 P)
-            :math:`1_G/\Pr(G)`, or any weights with the same means; two columns a pair.
-        bandwidth : float
-            :math:`\beta` in standard deviations of all scores of the run.
-        bins : int
-            Grid points; masses are put on the two nearest, so that means are kept.
-        row_weight : ndarray (n,), optional
-            Weights of the samples in the standard deviation; equal by default.
+        ``weights`` (n, 2 P) are :math:`1_G/\Pr(G)`, or any with the same means, two columns a pair; ``bandwidth`` is
+        :math:`\beta` in standard deviations of all scores of the run, in which samples count ``row_weight`` (n,),
+        equally by default. Masses are put on the two nearest of ``bins`` grid points, so that means are kept.
         """
         _runs, count = scores.shape
         low, high = scores.min(axis=1), scores.max(axis=1)
@@ -98,23 +82,11 @@ class FrozenDistributions:
         )
 
     def follow(self, scores: Any, weights: Any, signs: Sequence[float] = (1.0, -1.0)) -> tuple[Any, Any]:
-        r"""Return the batch mean of :math:`\sum_p s_p M_s` over the pairs, and its slopes in the scores.
+        r"""Return the batch mean (R,) of :math:`\sum_p s_p M_s` over the pairs, and its slopes (R, B) in the scores.
 
-        Parameters
-        ----------
-        scores : ndarray (R, B)
-            :math:`h_w` of the batch; the tables of one point serve any number of runs.
-        weights : ndarray (B, 2 P)
-            :math:`1_G/\Pr(G)`, two columns a pair.
-        signs : sequence of float (P,)
-            :math:`s_p`; the default is the gap :math:`M_s(G_1, G_1') - M_s(G_2, G_2')`.
-
-        Returns
-        -------
-        values : ndarray (R,)
-            The mean of the single-sample terms.
-        slopes : ndarray (R, B)
-            Its derivative in each score, the factor 1/B included.
+        Scores :math:`h_w` are (R, B), since the tables of one point serve any number of runs, and weights
+        :math:`1_G/\Pr(G)` (B, 2 P), two columns a pair. The default :math:`s_p` give the gap :math:`M_s(G_1, G_1') -
+        M_s(G_2, G_2')`. The slopes include the factor 1/B.
         """
         bins = self.cdf.shape[-1]
         place = (scores - self.low[:, None]) / self.width[:, None]
@@ -175,20 +147,9 @@ def _convolved(mass: Any, kernel: Any) -> Any:
 class FollowingAUC(mm.StochasticMinMaxConstraint):
     r"""One side of the followed gap, :math:`\pm(M_s(G_1, G_1') - M_s(G_2, G_2')) \le b`, without inner variables.
 
-    A batch carries ``features`` (B, p) and ``subsets`` (B, 4), the entries :math:`1_G/\Pr(G)`.
-
-    Parameters
-    ----------
-    model : Model
-        The scoring model, whose parameters come first in x.
-    frozen : FrozenDistributions
-        The distributions at the proximal points of R runs.
-    sign : float
-        1.0 or -1.0.
-    bound : float or array (R,)
-        b, in the unit of the AUC.
-    name : str
-        For reports.
+    A batch carries ``features`` (B, p) and ``subsets`` (B, 4), the entries :math:`1_G/\Pr(G)`. The model's parameters
+    come first in x, ``frozen`` holds the distributions at the proximal points of R runs, ``sign`` is 1.0 or -1.0, and
+    ``bound`` is b, a float or array (R,) in the unit of the AUC.
     """
 
     def __init__(
@@ -233,14 +194,8 @@ class FollowingFamily(mm.ConstraintFamily):
 class FollowedLoss(mm.StochasticMinMaxConstraint):
     r"""The loss :math:`1 - M_s(D_+, D_-)`, which follows one minus the AUC from a proximal point on.
 
-    A batch carries ``features`` (B, p) and ``weights`` (B, 2), the entries :math:`1_G/\Pr(G)` of the two classes.
-
-    Parameters
-    ----------
-    model : Model
-        The scoring model, whose parameters come first in x.
-    frozen : FrozenDistributions
-        The distributions of the classes' scores at the proximal points of R runs.
+    A batch carries ``features`` (B, p) and ``weights`` (B, 2), the entries :math:`1_G/\Pr(G)` of the two classes, whose
+    distributions at the proximal points of R runs are ``frozen``. The model's parameters come first in x.
     """
 
     name = "one minus the AUC"
@@ -260,20 +215,8 @@ def _followed(
 ) -> tuple[Array, Callable[[Array], Array]]:
     r"""Return the batch mean (...,) of :math:`\sum_p s_p M_s` at x (..., d), and how a factor (...,) of it pulls back.
 
-    Parameters
-    ----------
-    model : Model
-        The scoring model, whose parameters come first in x; other variables get the gradient 0.
-    frozen : FrozenDistributions
-        Of P pairs.
-    x : array (..., d)
-        One point, or one per run.
-    batch : mapping
-        With ``features`` and, by ``name``, the entries :math:`1_G/\Pr(G)` of the pairs, (B, 2 P).
-    name : str
-        The name of these entries.
-    signs : sequence of float (P,)
-        :math:`s_p`.
+    ``batch[name]`` are the entries :math:`1_G/\Pr(G)` of the P pairs, (B, 2 P), and ``signs`` are :math:`s_p`. The
+    model's parameters come first in x; other variables get the gradient 0.
     """
     xp, size = namespace(x), model.dimension
     scores, score_pullback = model.evaluate(x[..., :size], batch["features"])
@@ -291,27 +234,11 @@ def _followed(
 class AUCGapMeasure(mm.TrueMeasure):
     r"""Both sides :math:`\pm(AUC(G_1, G_1') - AUC(G_2, G_2'))` of the true gap on finite data, ties counted half.
 
-    Parameters
-    ----------
-    model : Model
-        The scoring model, whose parameters come first in x.
-    data : Finite
-        With ``features`` and ``subsets``, the entries :math:`1_G/\Pr(G)` of the four subsets.
-    curvature : GaussNewton, optional
-        The objective's curvature.
-    bandwidth : float
-        Smoothing of the surrogates, in standard deviations of the scores.
-    bins : int
-        Grid points of the frozen distributions.
-    row_weight : ndarray (n,), optional
-        Weights of the samples, where ``subsets`` holds weighted ones: they count in the standard deviation too.
-    follow_loss : bool
-        Whether the objective is one minus the AUC of the classes in ``weights``, followed like the gap.
-
-    Raises
-    ------
-    InvalidInput
-        If a setting is out of range.
+    The data have ``features`` and ``subsets``, the entries :math:`1_G/\Pr(G)` of the four subsets; where these are
+    weighted, ``row_weight`` (n,) has the weights, which count in the standard deviation too. ``curvature`` is that of
+    the objective, ``bandwidth`` the smoothing of the surrogates in standard deviations of the scores, ``bins`` the grid
+    points of the frozen distributions. With ``follow_loss`` the objective is one minus the AUC of the classes in
+    ``weights``, followed like the gap. Raises InvalidInput where a setting is out of range.
     """
 
     def __init__(

@@ -34,20 +34,10 @@ __all__ = [
 class ScoreObjective(ABC):
     """An objective of the scores, with variables of its own beside the model's parameters.
 
-    Attributes
-    ----------
-    name : str
-        Its name, where it has one.
-    c1, c2 : float
-        Scale and margin of the quadratic loss, where it is one.
-    variables : int
-        Their number; they follow the parameters in x.
-    quadratic : bool
-        Whether its curvature is taken to be that of a quadratic function of the scores.
-    followed : bool
-        Whether it is refreshed at every point, like the constraints.
-    tolerance : float
-        By how much first-order optimality may still let it fall, relative to one plus its size.
+    Of these there are ``variables``, which follow the parameters in x. ``c1`` and ``c2`` are scale and margin of the
+    quadratic loss, where it is one; ``quadratic`` says whether its curvature is taken to be that of a quadratic
+    function of the scores, ``followed`` whether it is refreshed at every point, like the constraints. ``tolerance`` is
+    by how much first-order optimality may still let it fall, relative to one plus its size.
     """
 
     name: str = ""
@@ -72,13 +62,7 @@ class ScoreObjective(ABC):
 
 
 class AUCObjective(ScoreObjective):
-    r"""The quadratic AUC loss :math:`E[c_1(h - h' - c_2)^2]`, with the two means as variables.
-
-    Parameters
-    ----------
-    c1, c2 : float
-        Scale and margin.
-    """
+    """The quadratic AUC loss :math:`E[c_1(h - h' - c_2)^2]`, with the two means as variables."""
 
     name = "quadratic_auc"
     variables = 2
@@ -106,11 +90,6 @@ class LogisticLoss(mm.StochasticMinMaxConstraint):
     r"""The logistic loss :math:`E\ln(1 + \exp(-\zeta(h_w + b)))` of labels :math:`\zeta`; x = (w, b).
 
     A batch carries ``features`` (B, p) and ``signs`` (B,), the labels times the weights of the rows.
-
-    Parameters
-    ----------
-    model : Model
-        The scoring model.
     """
 
     name = "logistic loss"
@@ -181,10 +160,7 @@ OBJECTIVES: dict[str, type[ScoreObjective]] = {
 def named_objective(objective: str | ScoreObjective, c1: float = 0.5, c2: float = 1.0) -> ScoreObjective:
     """Return the objective of a name, with scale and margin of its quadratic loss, or the one given.
 
-    Raises
-    ------
-    UnknownName
-        If there is none of that name.
+    Raises UnknownName where there is none of that name.
     """
     if isinstance(objective, ScoreObjective):
         return objective
@@ -211,23 +187,11 @@ _UNSEEN = 10.0
 class GaussNewton:
     r"""Maps g to :math:`B^{-1}g` at any points, with :math:`B = E[J^\top H J]`, J the Jacobian of the scores.
 
-    Parameters
-    ----------
-    model : Model
-        The scoring model.
-    features : ndarray or CSR (n, p)
-        All rows.
-    classes : sequence of ndarray of int
-        The rows of the negative and of the positive class.
-    row_weight : ndarray (n,)
-        Weight of each row.
-    matrix : callable
-        ``matrix(jacobians, weights, scores)``, each one array a class (weights sum to the share of the class), gives
-        B of shape (k, k) with k at least d; further variables of x get the gradient 0.
-    constant : bool
-        Whether B is the same at all points, given a linear model.
-    ridge : float, optional
-        Added to the diagonal, relative to its mean; by default what suits the model.
+    ``features`` (n, p) are those of all rows, dense or CSR, ``classes`` the rows of the negative and of the positive
+    class, ``row_weight`` (n,) the weight of each row. ``matrix(jacobians, weights, scores)``, each one array a class
+    (weights sum to the share of the class), gives B of shape (k, k) with k at least d; further variables of x get the
+    gradient 0. B is the same at all points where ``constant``, given a linear model. ``ridge`` is added to the
+    diagonal, relative to its mean; None stands for what suits the model.
     """
 
     def __init__(

@@ -26,43 +26,21 @@ NO_TARGET = 1.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Target:
-    r"""A target, and how it is to be met; checked once, here, and passed on as it is.
+    """A target, and how it is to be met; checked once, here, and passed on as it is.
 
-    Attributes
-    ----------
-    metric : str, four subsets or FairnessMetric
-        The fairness metric.
-    max_gap : float or array_like (R,)
-        Targets, in the unit of the AUC; one for a fit.
-    objective : {"auc", "quadratic_auc", "logistic"} or ScoreObjective
-        What is best subject to the target: the AUC itself, in a smooth form; its quadratic loss; the logistic loss.
-    model : Model, optional
-        The scoring model; linear by default.
-    radius : float
-        Radius of the ball of parameters.
-    bandwidth : float
-        Smoothing of the followed distributions, in standard deviations of the scores.
-    damping : float, optional
-        Of the Gauss-Newton matrix, relative to the mean of its diagonal; by default next to none for a linear model and
-        30 for others. Less is faster, and lets a network overfit the rows of a small group.
-    warmup_steps : int
-        Where an objective is followed, at most so many outer steps on the quadratic loss come first.
-    seed : int
-        Seed of a network's starting parameters and of all draws.
-    method : {"following", "bounds"}
-        How a fit meets the target: surrogates that follow the true AUC; or one bound for each side of the quadratic
-        surrogate, many pairs of bounds in one solve (linear models, not the logistic loss).
-    demand : {"value", "upper"}
-        What must meet it on held-out data: the gap itself, or the upper end of its 95% interval.
-    iterations : int, optional
-        Largest number of outer steps of a fit, 200 by default; the method "bounds" has none.
-    time_limit : float, optional
-        Seconds that a fit may take.
+    ``max_gap``, in the unit of the AUC, is one number for a fit, or an array (R,). ``objective`` is what is best
+    subject to it: the AUC itself, in a smooth form; its quadratic loss; the logistic loss. The model is linear by
+    default, and ``radius`` is that of the ball of its parameters. ``bandwidth`` is the smoothing of the followed
+    distributions, in standard deviations of the scores. ``damping`` is that of the Gauss-Newton matrix, relative to the
+    mean of its diagonal; by default next to none for a linear model and 30 for others. Less is faster, and lets a
+    network overfit the rows of a small group. Where an objective is followed, at most ``warmup_steps`` outer steps on
+    the quadratic loss come first. ``seed`` is that of a network's starting parameters and of all draws.
 
-    Raises
-    ------
-    InvalidInput, UnknownName
-        Whatever cannot be used, named with the remedy.
+    ``method`` is how a fit meets the target: "following", surrogates that follow the true AUC; or "bounds", one bound
+    for each side of the quadratic surrogate, many pairs of bounds in one solve (linear models, not the logistic loss).
+    ``demand`` is what must meet it on held-out data: the gap itself, or the upper end of its 95% interval.
+    ``iterations`` is the largest number of outer steps of a fit, 200 by default; the method "bounds" has none.
+    ``time_limit`` is in seconds. Raises InvalidInput or UnknownName for whatever cannot be used, named with the remedy.
     """
 
     metric: FairnessMetric | Any
@@ -132,31 +110,11 @@ def build_target_problem(
 ) -> mm.RefreshedProblem:
     r"""Build the problem: the best objective subject to :math:`|AUC(G_1,G_1') - AUC(G_2,G_2')| \le` ``max_gap``.
 
-    Parameters
-    ----------
-    rows : LabelledData
-        The data that the target is about.
-    target : Target
-        What is asked.
-    row_weight : array_like (n,), optional
-        Positive weights, for rows that stand for several.
-    dataset : Dataset, optional
-        The data set whose training part the rows are; kept with the problem, for its evaluation.
-    engine, dtype : str, optional
-        By default NumPy in float64 for a linear model, and torch in float32 for others.
-
-    Returns
-    -------
-    RefreshedProblem
-        With x = (w, the objective's own variables). It starts at a model that meets every target; where the objective
-        is followed, the problem of the quadratic loss without a target is its ``first``.
-
-    Raises
-    ------
-    InvalidInput
-        If weights are not positive.
-    DataError
-        If one of the metric's subsets, or of the classes, is empty.
+    x = (w, the objective's own variables). The problem starts at a model that meets every target; where the objective
+    is followed, the problem of the quadratic loss without a target is its ``first``. A row stands for ``row_weight``
+    (n,) rows, all positive. ``dataset``, whose training part the rows are, is kept for evaluation. Engine and precision
+    are by default NumPy in float64 for a linear model, and torch in float32 for others. Raises InvalidInput where
+    weights are not positive, DataError where a subset of the metric, or a class, is empty.
     """
     loss, model = target.objective, target.model_for(rows)
     masks = target.metric.masks_of(rows.label, rows.group, rows.name)
@@ -225,16 +183,7 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
 
     A goal :math:`c \ge 0` bounds the gap on both sides, as a target does. A goal :math:`c < 0` asks for a gap of at
     least :math:`|c|` in the other direction: where held-out data show more bias than the training data, that is what
-    brings their gap to 0.
-
-    Parameters
-    ----------
-    problem : RefreshedProblem
-        The problem.
-    free : ndarray (d,)
-        The solution without a target.
-    goals : array_like (R,)
-        The goals, one for each run.
+    brings their gap to 0. There is one run for each goal; ``free`` (d,) is the solution without a target.
     """
     goal = np.asarray(goals, dtype=np.float64)
     positive = bool(observed(problem, free).values[0, 0] >= 0)

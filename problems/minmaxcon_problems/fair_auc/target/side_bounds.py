@@ -34,30 +34,13 @@ _STEPS = 2000
 def solve_side_bounds(
     rows: LabelledData, target: Target, goals: Any, *, start: Any = None, callbacks: Sequence[Any] = ()
 ) -> mm.Solution:
-    r"""Return one run for each goal: the pair of bounds of best AUC whose true gap on ``rows`` meets it.
+    """Return one run for each goal: the pair of bounds of best AUC whose true gap on ``rows`` meets it.
 
-    Parameters
-    ----------
-    rows : LabelledData
-        The data.
-    target : Target
-        Of the method "bounds"; its time limit is for both solves together.
-    goals : ndarray (T,)
-        Largest true gaps, in the place of the target's own; 1 and more stand for none.
-    start : array_like (d,), optional
-        Parameters to start both solves from.
-    callbacks : sequence of callable
-        As for :func:`minmaxcon.solve`; both solves call them.
-
-    Returns
-    -------
-    Solution
-        Of T runs; where no pair meets a goal, the run of the least gap, with status ``OUT_OF_REACH``.
-
-    Raises
-    ------
-    DataError
-        If one of the metric's subsets, or of the classes, is empty.
+    Goals (T,) are largest true gaps, in the place of the target's own; 1 and more stand for none. Where no pair meets a
+    goal, its run is the one of the least gap, with status ``OUT_OF_REACH``. The time limit of the target, of the method
+    "bounds", is for both solves together; both start from the parameters ``start`` (d,), if given, and call the
+    callbacks, which are as for :func:`minmaxcon.solve`. Raises DataError where a subset of the metric, or a class, is
+    empty.
     """
     metric, model, time_limit = target.metric, target.model_for(rows), target.time_limit
     masks = metric.masks_of(rows.label, rows.group, rows.name)

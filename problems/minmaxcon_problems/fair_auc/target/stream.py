@@ -90,27 +90,9 @@ class TargetStream(mm.Stream):
     r"""A stream of points (features, label, group) for problems with a target.
 
     Draws give single samples with the weights :math:`1_G/\Pr(G)` of :class:`GroupWeights`. Blocks hold at most twice as
-    many rows as are asked for.
-
-    Parameters
-    ----------
-    points : callable or iterable
-        As for :class:`minmaxcon.Stream`; each point has ``features`` (p,), ``label`` and ``group`` (both -1 or +1).
-    metric : FairnessMetric
-        The four subsets.
-    objective : ScoreObjective
-        Says what it reads.
-    probabilities : mapping of (group, label) to float, optional
-        Those of the four cells; counted by default.
-    look : int
-        Within how many points every subset must have a member.
-    engine, dtype : str
-        Array engine and precision.
-
-    Raises
-    ------
-    InvalidInput
-        If a setting is out of range.
+    many rows as are asked for, and what the objective reads. Points are as for :func:`stream_target_problem`; the
+    probabilities of the four cells (group, label) are counted by default, and every subset must have a member within
+    ``look`` points. Raises InvalidInput where a setting is out of range.
     """
 
     def __init__(
@@ -141,12 +123,8 @@ class TargetStream(mm.Stream):
     def block(self, position: mm.Position, rows: int) -> tuple[mm.Source | None, mm.Position]:
         """See :meth:`minmaxcon.Source.block`; the first one goes on until every subset has members.
 
-        Raises
-        ------
-        DataError
-            If a subset of the metric, or a class, has no member among the first points; the subset is named.
-        InvalidInput
-            If a point belongs to a cell that was said to have the probability 0.
+        Raises DataError where a subset of the metric, or a class, has no member among the first points (it is named),
+        InvalidInput where a point belongs to a cell that was said to have the probability 0.
         """
         kept, position = self.kept(position, rows)
         if kept is None:
