@@ -121,10 +121,7 @@ def _files(found: Sequence[Comparison], data: str) -> dict[str, bytes]:
 def _chosen(words: Sequence[str] | None) -> dict[str, mm.Solver]:
     """Make the solvers that were asked for, by name and settings such as ``sfls:steps=500``, before anything is loaded.
 
-    Raises
-    ------
-    InvalidInput
-        There is no such solver, or it has no such setting or refuses its value.
+    InvalidInput if there is no such solver, or it has no such setting or refuses its value.
     """
     known = solver_names()
     found = {}

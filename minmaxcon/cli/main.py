@@ -41,15 +41,8 @@ _OTHERS: tuple[Callable[..., Any] | App, ...] = (
 def build_app(words: Sequence[str] = ()) -> App:
     """Return the commands: those built in, and those that plug-ins add, of which only the one asked for is imported.
 
-    Parameters
-    ----------
-    words : sequence of str
-        The words of the command line; the first that is no option names the command, the next the problem.
-
-    Raises
-    ------
-    MinMaxConError
-        The command that is asked for is a plug-in's and cannot be imported; the problem is unknown or cannot be.
+    Of the words of the command line the first that is no option names the command, the next the problem. Raises
+    MinMaxConError if that command is a plug-in's and cannot be imported, or the problem is unknown or cannot be.
     """
     app = App(
         name="minmaxcon",

@@ -81,15 +81,10 @@ def wholes_of(option: str, text: str) -> list[int]:
 
 
 def with_options(command: Callable[..., Any], plugin: ProblemPlugin | None) -> Callable[..., Any]:
-    """Return a command whose options are its own and those of a problem.
+    """Return a command, which takes any further keyword argument, with its own options and those of a problem.
 
-    Parameters
-    ----------
-    command : callable
-        Takes the options of any problem as further keyword arguments.
-    plugin : ProblemPlugin or None
-        The problem: types, defaults and help are those of the signature and the docstring of its ``load``. An option
-        with the name of one of the command's own is the command's. None adds no option.
+    Types, defaults and help are those of the signature and the docstring of the plug-in's ``load``; None adds no
+    option. An option with the name of one of the command's own is the command's.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters = inspect.signature(command).parameters.values()
@@ -128,18 +123,14 @@ def _options_of(plugin: ProblemPlugin, taken: Collection[str]) -> list[inspect.P
     for one in inspect.signature(plugin.load).parameters.values():
         read_as = _read_as(hints.get(one.name, Any), one.default)
         negative = "--no-" + one.name.replace("_", "-") if read_as in (bool, bool | None) else ()
-        shown = Parameter(group=group, help=texts.get(one.name), negative=negative, show_default=_shown(one.default))
+        shows = False if one.default is None else _typed
+        shown = Parameter(group=group, help=texts.get(one.name), negative=negative, show_default=shows)
         if one.kind is one.VAR_KEYWORD:
             anything = Annotated[str, Parameter(group=group, allow_leading_hyphen=True)]
             found.append(one.replace(annotation=anything))
         elif one.kind is not one.VAR_POSITIONAL and one.name not in taken and read_as is not None:
             found.append(one.replace(kind=one.KEYWORD_ONLY, annotation=Annotated[read_as, shown]))
     return found
-
-
-def _shown(default: Any) -> Any:
-    """Return how cyclopts is to show a default: None says nothing."""
-    return False if default is None else _typed
 
 
 def _read_as(annotation: Any, default: Any) -> Any:
@@ -227,12 +218,7 @@ def _typed(value: Any) -> str:
 def explain(error: MinMaxConError, options: Collection[str]) -> str:
     """Return an error's message on one line, its argument written as on the command line if it is one of the options.
 
-    Parameters
-    ----------
-    error : MinMaxConError
-        The error.
-    options : collection of str
-        The names in Python of what this command line gives, or could.
+    The options are the names in Python of what this command line gives, or could.
     """
     text = str(error)
     if isinstance(error, InvalidInput) and error.argument in options:

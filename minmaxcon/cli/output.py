@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -56,18 +56,11 @@ class Output:
         """Keep whatever other code prints off standard output, and its warnings silent if quiet; ours become notes."""
         shown = warnings.showwarning
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
             if issubclass(category, mm.WeakConvexityWarning):
                 self.note(f"note: {message}")
             else:
-                shown(message, category, filename, lineno, file, line)
+                shown(message, category, *place, **named)
 
         with redirect_stdout(sys.stderr), warnings.catch_warnings():
             if self.quiet:
@@ -121,7 +114,7 @@ class _Lines:
     """A callback of a solve that tells how far it is on a line."""
 
     def __init__(self, output: Output) -> None:
-        self._line = ProgressLine(output, _EVERY)
+        self._line = ProgressLine(output)
 
     def __call__(self, progress: mm.Progress) -> None:
         if not self._line.due:

@@ -136,17 +136,7 @@ def _tell(finished: Finished, output: Output, written: str) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Loaded:
-    """A problem and what it was made from.
-
-    Attributes
-    ----------
-    plugin : ProblemPlugin
-        The plug-in.
-    problem : MinMaxProblem
-        The problem.
-    settings : mapping
-        The problem's name and every option of the plug-in, defaults included.
-    """
+    """A problem and what it was made from: ``settings`` has its name and every option, defaults included."""
 
     plugin: mm.ProblemPlugin
     problem: mm.MinMaxProblem
@@ -237,17 +227,7 @@ def load(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Loaded:
 def load_problem(name: str, options: Mapping[str, Any]) -> mm.MinMaxProblem:
     """Load a problem; what its code raises at values that it does not check becomes one line.
 
-    Parameters
-    ----------
-    name : str
-        The problem.
-    options : mapping
-        Its options.
-
-    Raises
-    ------
-    MinMaxConError
-        The problem has no such option, refuses its value or fails at it.
+    MinMaxConError if the problem has no such option, refuses its value or fails at it.
     """
     try:
         return mm.load_problem(name, **options)

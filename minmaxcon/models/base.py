@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
-from minmaxcon.checks import whole
 
-__all__ = ["Model", "size"]
-
-
-def size(argument: str, value: Any) -> int:
-    """Return a number of features or units as an int, or raise :class:`InvalidInput` in the argument's name."""
-    return whole(argument, value)
+__all__ = ["Model"]
 
 
 class Model(ABC):

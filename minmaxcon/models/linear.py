@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array
-from minmaxcon.models.base import Model, size
+from minmaxcon.checks import whole
+from minmaxcon.models.base import Model
 
 __all__ = ["Linear"]
 
@@ -30,7 +31,7 @@ class Linear(Model):
     linear = True
 
     def __init__(self, features: int) -> None:
-        self.dimension = size("features", features)
+        self.dimension = whole("features", features)
 
     def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
         """See :meth:`Model.evaluate`: two matrix products, which bound the time of a step from below."""

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.checks import whole
 from minmaxcon.errors import InvalidInput, Unsupported
-from minmaxcon.models.base import Model, size
+from minmaxcon.models.base import Model
 
 __all__ = ["MLP", "TorchModule", "mlp"]
 
@@ -25,13 +26,7 @@ class _Autograd(Model):
         """Scores (..., B) of parameters (..., d) and features (B, p), by differentiable torch operations."""
 
     def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """See :meth:`Model.evaluate`.
-
-        Raises
-        ------
-        Unsupported
-            If the arrays are not torch tensors.
-        """
+        """See :meth:`Model.evaluate`; arrays other than torch tensors are refused as :class:`Unsupported`."""
         if namespace(w).name != "torch":
             raise Unsupported(f"{type(self).__name__} needs torch tensors: load the problem with engine='torch'.")
         torch: Any = importlib.import_module("torch")
@@ -88,7 +83,7 @@ class MLP(_Autograd):
     """
 
     def __init__(self, features: int, hidden: int = 10) -> None:
-        self.features, self.hidden = size("features", features), size("hidden", hidden)
+        self.features, self.hidden = whole("features", features), whole("hidden", hidden)
         self.dimension = self.hidden * (self.features + 2)
 
     def forward(self, w: Array, features: Array) -> Array:

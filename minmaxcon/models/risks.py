@@ -56,13 +56,7 @@ class Risk(StochasticMinMaxConstraint):
         return Evaluation(value.sum(-1) * share, x[..., :0], lambda y, _: pull(slope * (y * share)[..., None]))
 
     def cvxpy_value(self, cp: Any, x: Any, data: Source) -> Any:
-        """See :meth:`StochasticMinMaxConstraint.cvxpy_value`.
-
-        Raises
-        ------
-        Unsupported
-            If the model is not linear.
-        """
+        """See :meth:`StochasticMinMaxConstraint.cvxpy_value`; :class:`Unsupported` if the model is not linear."""
         arrays = _arrays(self, data)
         count = len(arrays["target"])
         return self.loss.cvxpy_value(cp, x, arrays["features"], arrays["target"], np.full(count, 1.0 / count))

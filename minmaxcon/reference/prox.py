@@ -260,7 +260,9 @@ def _solve_dual(
     weights /= weights.sum()
     joined = np.zeros(generator.inner_dimension)
     for (i, block, cut), a in zip(inner, scaled, strict=True):
-        joined[cut] = _nearest(block, a.value / max(float(y.value[i]), 1e-12))
+        alpha = a.value / max(float(y.value[i]), 1e-12)
+        # The nearest point of A: the block's prox without a linear term, at a step that leaves no room.
+        joined[cut] = block.prox(np.zeros_like(alpha), alpha, 1e12)[0]
     return generator.point(weights, joined)
 
 
@@ -272,8 +274,3 @@ def _by_level(generator: PerspectiveGenerator) -> list[tuple[int, InnerBlock, sl
             found.append((i, block, slice(begin, begin + block.dimension)))
             begin += block.dimension
     return found
-
-
-def _nearest(block: InnerBlock, alpha: Any) -> Any:
-    """Return the nearest point of A: the block's prox without a linear term, at a step that leaves no room."""
-    return block.prox(np.zeros_like(alpha), alpha, 1e12)[0]

@@ -25,22 +25,9 @@ class ReferenceFailed(MinMaxConError, ArithmeticError):
 
 
 def load_cvxpy(purpose: str) -> Any:
-    """Return the cvxpy module.
+    """Return the module cvxpy, imported when it is first needed: that takes about a second.
 
-    Parameters
-    ----------
-    purpose : str
-        What it is needed for, as the error says it.
-
-    Returns
-    -------
-    module
-        cvxpy, imported when it is first needed: that takes about a second.
-
-    Raises
-    ------
-    MissingDependency
-        If cvxpy or Clarabel is not installed.
+    If cvxpy or Clarabel is not installed, MissingDependency says what ``purpose`` it is needed for.
     """
     try:
         import clarabel
@@ -52,26 +39,10 @@ def load_cvxpy(purpose: str) -> Any:
 
 
 def minimize(cp: Any, objective: Any, constraints: list[Any]) -> Any:
-    """Minimise by Clarabel, as tightly as the problem's conditioning lets it.
+    """Minimise a convex scalar by Clarabel, as tightly as the problem's conditioning lets it.
 
-    Parameters
-    ----------
-    cp : module
-        cvxpy.
-    objective : cvxpy expression
-        A convex scalar.
-    constraints : list of cvxpy constraints
-        The constraints.
-
-    Returns
-    -------
-    cvxpy.Problem
-        Solved: its variables hold the solution unless its status says infeasible.
-
-    Raises
-    ------
-    ReferenceFailed
-        If the solver ends with neither a solution nor a proof of infeasibility.
+    Returns the cvxpy.Problem, solved: its variables hold the solution unless its status says infeasible. Raises
+    ReferenceFailed if the solver ends with neither a solution nor a proof of infeasibility.
     """
     problem = cp.Problem(cp.Minimize(objective), constraints)
     scores, statuses = [], []
@@ -108,24 +79,10 @@ def _score(problem: Any) -> float:
 
 
 def feasible_point(generator: DistanceGenerator, found: Any) -> Any:
-    """Return the point of a set nearest to what a solver found: the generator's prox without a linear term.
+    """Return the point of a set (d,), to rounding, nearest to what a solver found: the prox without a linear term.
 
-    Parameters
-    ----------
-    generator : DistanceGenerator
-        The geometry.
-    found : ndarray (d,) or None
-        The solver's point; None where it found the set empty.
-
-    Returns
-    -------
-    ndarray (d,)
-        A point of the set, to rounding.
-
-    Raises
-    ------
-    ReferenceFailed
-        If there is no point, or it is far from the set: then cvxpy form and prox contradict each other.
+    ``found`` is the solver's point, None where it found the set empty. Raises ReferenceFailed if there is no point, or
+    it is far from the set: then cvxpy form and prox contradict each other.
     """
     if found is None:
         raise ReferenceFailed(f"the reference solver found {generator!r} empty; check its cvxpy_constraints.")

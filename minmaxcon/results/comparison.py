@@ -38,24 +38,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    r"""The optimal value, and the unit in which gaps are measured.
+    r"""The optimal value :math:`f^*`, None where nothing is known, and the unit in which gaps are measured.
 
-    Attributes
-    ----------
-    value : float or None
-        :math:`f^*`; None where nothing is known.
-    source : str
-        Where it comes from: ``"exact"`` (a conic solver), ``"given"``, ``"best found"`` (the best feasible point of
-        all solvers, so that every gap is to be read as a lower bound), ``"infeasible"`` or ``"unknown"``.
-    lower : float or None
-        A lower bound on :math:`f^*`: the value itself where it is exact, else the largest that a solver proved.
-    start : float or None
-        :math:`f_0` at the problem's start where that is feasible, else None.
-    scale : float or None
-        The unit of relative gaps: :math:`f_0(\text{start}) - f^*`, at least :math:`0.01 (1 + |f^*|)`, from a feasible
-        start, else :math:`1 + |f^*|`.
-    note : str
-        Why it is not exact.
+    The source is ``"exact"`` (a conic solver), ``"given"``, ``"best found"`` (the best feasible point of all solvers,
+    so that every gap is to be read as a lower bound), ``"infeasible"`` or ``"unknown"``; ``note`` says why it is not
+    exact. ``lower`` is a lower bound on :math:`f^*`: the value itself where it is exact, else the largest that a solver
+    proved. ``start`` is :math:`f_0` at the problem's start where that is feasible, else None. ``scale``, the unit of
+    relative gaps, is :math:`f_0(\text{start}) - f^*`, at least :math:`0.01 (1 + |f^*|)`, from a feasible start, else
+    :math:`1 + |f^*|`.
     """
 
     value: float | None
@@ -345,11 +335,8 @@ def _returned(problem: MinMaxProblem, solution: Solution) -> tuple[float, float]
 
 
 def _with_gaps(entry: Entry, optimum: Optimum) -> Entry:
-    """Return the entry with its gaps, where an optimal value is known."""
-    if optimum.value is None or optimum.scale is None:
-        path = tuple({**row, "gap": math.nan, "relative_gap": math.nan} for row in entry.path)
-        return replace(entry, path=path)
-    value, scale = optimum.value, optimum.scale
+    """Return the entry with its gaps, NaN where no optimal value is known."""
+    value, scale = (math.nan if known is None else known for known in (optimum.value, optimum.scale))
     gaps = [(row, row["objective"] - value) for row in entry.path]
     path = tuple({**row, "gap": gap, "relative_gap": gap / scale} for row, gap in gaps)
     gap = entry.objective - value
@@ -373,19 +360,9 @@ def measures(problem: MinMaxProblem, x: Any) -> tuple[float, float]:
 
 
 def exact_optimum(problem: MinMaxProblem, reference: float | None = None) -> Optimum:
-    """Return the optimum as far as it is known before any solver has run.
+    """Return the optimum of a problem of one run as far as it is known before any solver has run.
 
-    Parameters
-    ----------
-    problem : MinMaxProblem
-        A problem of one run.
-    reference : float, optional
-        Its optimal value, where the caller knows it.
-
-    Raises
-    ------
-    InvalidInput
-        If the reference is not finite.
+    ``reference`` is its optimal value, where the caller knows it; InvalidInput if that is not finite.
     """
     if reference is not None:
         reference = number("reference", reference, "must be a finite number; leave it out where it is unknown.")
@@ -395,41 +372,32 @@ def exact_optimum(problem: MinMaxProblem, reference: float | None = None) -> Opt
         objective, violation = measures(problem, to_numpy(first)[0])
         start = objective if violation <= 0 else None
     if reference is not None:
-        return _scaled(Optimum(reference, "given", reference, start, None))
+        return Optimum(reference, "given", reference, start, _scale(reference, start))
     value, why = _by_conic_solver(problem)
     if value is None:
         return Optimum(None, "unknown", None, start, None, why)
     if not np.isfinite(value):
         return Optimum(None, "infeasible", None, start, None, "a conic solver proved that no point is feasible")
-    return _scaled(Optimum(value, "exact", value, start, None))
+    return Optimum(value, "exact", value, start, _scale(value, start))
 
 
 def found_optimum(unknown: Optimum, found: Sequence[tuple[float, float, float]], feasible: float) -> Optimum:
-    """Return the optimum as the solvers know it.
+    """Return the optimum as the solvers know it, from what was known before and what they found.
 
-    Parameters
-    ----------
-    unknown : Optimum
-        What was known before.
-    found : sequence of (objective, violation, lower bound)
-        Of the points that were returned.
-    feasible : float
-        Violation up to which a point counts as feasible.
+    ``found`` holds objective, violation and lower bound of each point that was returned, ``feasible`` is the violation
+    up to which a point counts as feasible.
     """
     upper = min((objective for objective, violation, _ in found if violation <= feasible), default=np.inf)
     lower = max((bound for _, _, bound in found), default=-np.inf)
+    bounded = replace(unknown, lower=float(lower) if np.isfinite(lower) else None)
     if not np.isfinite(upper):
-        return replace(unknown, lower=float(lower) if np.isfinite(lower) else None)
-    best = replace(unknown, value=float(upper), source="best found", lower=float(lower) if np.isfinite(lower) else None)
-    return _scaled(best)
+        return bounded
+    return replace(bounded, value=float(upper), source="best found", scale=_scale(float(upper), unknown.start))
 
 
-def _scaled(optimum: Optimum) -> Optimum:
-    if optimum.value is None:
-        return optimum
-    size = 1.0 + abs(optimum.value)
-    scale = size if optimum.start is None else max(optimum.start - optimum.value, LEAST_SPAN * size)
-    return replace(optimum, scale=scale)
+def _scale(value: float, start: float | None) -> float:
+    size = 1.0 + abs(value)
+    return size if start is None else max(start - value, LEAST_SPAN * size)
 
 
 def _by_conic_solver(problem: MinMaxProblem) -> tuple[float | None, str]:
@@ -546,15 +514,15 @@ def path_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
 
 def as_data(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Return comparisons as JSON knows them, with versions and the machine that the seconds are of."""
-    listed = [{"problem": found.problem, **_fields(found)} for found in comparisons]
+    listed = [
+        {
+            "problem": found.problem,
+            "optimum": asdict(found.optimum),
+            "samples": found.samples,
+            "time_limit": found.time_limit,
+            "solvers": [asdict(entry) for entry in found.entries],
+        }
+        for found in comparisons
+    ]
     machine = {**describe_machine(), "load_average": load_average()}
     return {"comparisons": plain(listed), "machine": plain(machine), "versions": plain(versions())}
-
-
-def _fields(found: Comparison) -> dict[str, Any]:
-    return {
-        "optimum": asdict(found.optimum),
-        "samples": found.samples,
-        "time_limit": found.time_limit,
-        "solvers": [asdict(entry) for entry in found.entries],
-    }

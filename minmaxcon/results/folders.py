@@ -136,7 +136,8 @@ def _fresh(path: str | Path) -> Iterator[tuple[Path, Path]]:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield target, fresh
-            _sync_names(target.parent)
+            with suppress(OSError):  # the rename is done already, so that a refusal changes nothing
+                _sync_folder(target.parent)
         finally:
             if fresh.is_dir():
                 shutil.rmtree(fresh, ignore_errors=True)
@@ -224,12 +225,6 @@ def _write_synced(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_names(parent: Path) -> None:
-    """Make a rename reach the disk soon; it is done already, so that a refusal changes nothing."""
-    with suppress(OSError):
-        _sync_folder(parent)
 
 
 def _sync_folder(path: Path) -> None:

@@ -180,10 +180,7 @@ class ColumnBuilder:
     def add(self, cells: Any) -> None:
         """Append a block of cells, an Arrow array of numbers, texts or booleans; null is missing.
 
-        Raises
-        ------
-        DataError
-            The cells are of another type, or the column has more than ``MAX_CATEGORIES`` different texts.
+        DataError if they are of another type, or the column has more than ``MAX_CATEGORIES`` different texts.
         """
         import pyarrow as pa
         import pyarrow.compute as pc

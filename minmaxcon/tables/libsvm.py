@@ -31,16 +31,10 @@ LARGEST_INDEX = 2**31 - 1
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LibsvmRows:
-    """Rows of a LIBSVM file.
+    """Rows of a LIBSVM file, and the line of the file on which each stands, (n,).
 
-    Attributes
-    ----------
-    features : scipy.sparse.csr_array (n, d)
-        The values, float64, indices sorted.
-    labels : array (n,) float64
-        The first number of each line; NaN where there is none.
-    lines : array (n,) int64
-        The line of the file on which each row stands.
+    Features are a scipy.sparse.csr_array (n, d) of float64, indices sorted; labels (n,) are the first number of each
+    line, NaN where there is none.
     """
 
     features: Any
@@ -56,13 +50,7 @@ def _number(token: bytes) -> float:
 
 
 def _parse(line: bytes, n_features: int, *, labelled: bool) -> tuple[float, list[int], list[float]]:
-    """Return label, indices and values of a line that is not blank.
-
-    Raises
-    ------
-    ValueError
-        With the defect and its remedy as text.
-    """
+    """Return label, indices and values of a line that is not blank; ValueError has the defect and its remedy."""
     tokens = line.split()
     label = math.nan
     if labelled or b":" not in tokens[0]:

@@ -72,12 +72,8 @@ def _cause(failure: Exception) -> str:
 def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
     """Yield the number, from 1, and the bytes of each line, its end included; gzip is recognised by its content.
 
-    Memory stays below a small multiple of ``max_bytes``.
-
-    Raises
-    ------
-    DataError
-        No such file, a line longer than ``max_bytes``, a NUL byte, or damaged compressed data; the line is named.
+    Memory stays below a small multiple of ``max_bytes``. DataError, with the line, for no such file, a line longer than
+    ``max_bytes``, a NUL byte, or damaged compressed data.
     """
     file, source = existing_file(path), source_name(path)
     number = 0

@@ -151,10 +151,6 @@ class OracleTrial:
         """All problems, with and without noise."""
         return (*self.still, (self.problem, *self.noisy))
 
-    def setback(self, problem: MinMaxProblem) -> float:
-        """Return which share of the way from the start a second query may lose: few steps do less on large problems."""
-        return 0.1 if problem.data.size == 1 else 0.5
-
 
 def _quiet(check: Callable[[OracleTrial, MinMaxProblem, Any, Estimate], str]) -> Callable[[OracleTrial, Any], str]:
     """Return the check of each problem without noise; a fault names the problem."""
@@ -386,7 +382,9 @@ def _follows(trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Est
     again = trial.oracle.query(level, found.next)
     before, after = _largest(level, found.x), _largest(level, again.x)
     spread, lost = _spread(problem, levels, np.minimum(before, after)), after - before
-    if not lost.mean() <= trial.setback(problem) * spread.mean() + 1e-6:
+    # The share of the way from the start that a second query may lose: few steps do less on large problems.
+    setback = 0.1 if problem.data.size == 1 else 0.5
+    if not lost.mean() <= setback * spread.mean() + 1e-6:
         worst = int(np.argmax(lost))
         seen = f"max_i f_i(x) - b_i = {after[worst]:.6g} after it, {before[worst]:.6g} before."
         raise Fault(seen, r=levels[worst], x=again.x[worst])

@@ -38,18 +38,10 @@ PAGE = "howto/conformance.html#arrays-and-runs"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:
-    """A method with arguments.
+    """A method with arguments: takes and returns arrays by name; where there is a batch, it is the first argument.
 
-    Attributes
-    ----------
-    function : callable
-        Takes the arrays by name, returns arrays by name; where there is a batch, it is the first argument.
-    arrays : mapping
-        The arguments: arrays whose first axis counts runs, all of one engine.
-    batch : mapping, optional
-        Arrays whose first axis counts samples.
-    distinct : mapping
-        For a result, the names of the arguments whose memory it must not share; it may share none of the batch.
+    The first axis of ``arrays``, all of one engine, counts runs, that of the batch samples. ``distinct`` names, for a
+    result, the arguments whose memory it must not share; it may share none of the batch.
     """
 
     function: Callable[..., Mapping[str, Any]]
@@ -118,7 +110,7 @@ def purity_checks(calls: Calls, after: tuple[str, ...] = ()) -> tuple[Check, ...
 
 def pure(name: str, call: Call) -> None:
     """No call changes its arguments, draws from a global random state, or depends on the call before."""
-    backup = {key: _copy(array) for key, array in call.arrays.items()}
+    backup = {key: namespace(array).copy(array) for key, array in call.arrays.items()}
     with unchanged(name, call.given):
         first = call()
     kept = {part: np.array(to_numpy(value)) for part, value in first.items()}
@@ -135,10 +127,6 @@ def pure(name: str, call: Call) -> None:
 
 def _of(part: str, name: str) -> str:
     return f"the result of {name}" if part == name else f"{part} of {name}"
-
-
-def _copy(array: Any) -> Any:
-    return namespace(array).copy(array)
 
 
 def _require_own_memory(name: str, part: str, value: Any, call: Call) -> None:

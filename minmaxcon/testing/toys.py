@@ -117,18 +117,10 @@ def mixed_toy() -> MinMaxProblem:
 def robust_toy(
     samples: int, bound: Any = 0.2, *, seed: int = 0, engine: str = "numpy", dtype: str = "float64"
 ) -> MinMaxProblem:
-    """Return the nearest point to a mean whose robust cost is small.
+    """Return the nearest point to a mean whose robust cost is at most ``bound``, a float or (R,).
 
-    Parameters
-    ----------
-    samples : int
-        Number of samples; with a single one there is no noise, whatever a method draws.
-    bound : float or array (R,)
-        The largest robust cost; -3 and less is infeasible.
-    seed : int
-        Seed of the samples.
-    engine, dtype : str
-        As of :class:`~minmaxcon.Finite`.
+    A bound of -3 and less is infeasible. With a single sample there is no noise, whatever a method draws. Engine and
+    dtype are as of :class:`~minmaxcon.Finite`.
     """
     rng = np.random.default_rng(seed)
     noise = 0.0 if samples == 1 else 0.4
