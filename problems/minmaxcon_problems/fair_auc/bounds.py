@@ -93,8 +93,8 @@ def checked_kappa(kappa: Any, c1: float, c2: float, single: bool = False) -> Any
 
 def checked_gap(max_gap: Any, single: bool = False) -> Any:
     """Return targets as a float or ndarray (R,); raises InvalidInput if one is negative or not a finite number."""
-    remedy = "must be a number of at least 0, such as 0.02, or a list of them."
-    remedy = "must be a number between 0 and 1." if single else remedy
+    several = "must be a number of at least 0, such as 0.02, or a list of them."
+    remedy = "must be a number between 0 and 1." if single else several
     numbers = _numbers("max_gap", max_gap, remedy, single)
     if (numbers < 0).any() or (single and numbers > 1):
         raise mm.InvalidInput("max_gap", max_gap, remedy)

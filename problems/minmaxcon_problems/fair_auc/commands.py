@@ -200,8 +200,6 @@ def _told(tick: Tick) -> str:
 def _time(seconds: float) -> str:
     """Return a time as people say it.
 
-    Examples
-    --------
     >>> _time(41.6), _time(200.0)
     ('42 s', '3.3 min')
     """

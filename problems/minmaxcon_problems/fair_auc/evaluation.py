@@ -105,11 +105,7 @@ def cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> l
             "The symmetric surrogate cannot make the intra-group gap small: on a9a its exact optimum keeps a true gap"
             " of at least 0.048 whatever kappa is, while the AUC drops."
         )
-    for part, name in _PARTS.items():
-        sentence = _large_gap(part, name, measured)
-        if sentence:
-            found.append(sentence)
-    return found
+    return found + [said for part, name in _PARTS.items() if (said := _large_gap(part, name, measured))]
 
 
 def target_cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> list[str]:

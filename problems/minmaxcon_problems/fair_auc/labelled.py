@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.tables import (
     Column,
@@ -39,7 +40,6 @@ __all__ = [
     "position_of",
     "protected_of",
     "read_table",
-    "require_all_cells",
     "require_groups",
     "signs_of",
 ]
@@ -95,6 +95,10 @@ class LabelledData:
         """
         rows = np.asarray(indices)
         return self.replace_rows(self.features[rows], self.label[rows], self.group[rows])
+
+    def scaled(self, scaler: Standardizer) -> LabelledData:
+        """Return the rows with standardised features."""
+        return replace(self, features=scaler.transform(self.features))
 
     def replace_rows(self, features: Any, label: Signs, group: Signs) -> LabelledData:
         """Return other rows of the same kind: names, values and encoding stay."""
@@ -229,14 +233,8 @@ def group_of(table: Table, column: Column, protected: object = None) -> tuple[Si
     return signs_of(index, chosen, values)
 
 
-def require_all_cells(
-    source: str,
-    label: Signs,
-    group: Signs,
-    *,
-    names: tuple[str, str] = ("label", "group"),
-    label_values: tuple[Value, Value] = (-1, 1),
-    group_values: tuple[Value, Value] = (-1, 1),
+def _require_all_cells(
+    source: str, label: Signs, group: Signs, names: tuple[str, str], label_values: Any, group_values: Any
 ) -> None:
     """Refuse data in which a combination of group and label never occurs: an AUC within it would be undefined.
 
@@ -297,9 +295,7 @@ def read_table(
     label_column, group_column = table.column(label, "label"), table.column(sensitive, "sensitive")
     signs, label_values = label_of(table, label_column, positive)
     group, group_values = group_of(table, group_column, protected)
-    require_all_cells(
-        table.source, signs, group, names=(label, sensitive), label_values=label_values, group_values=group_values
-    )
+    _require_all_cells(table.source, signs, group, (label, sensitive), label_values, group_values)
     encoding: RowEncoding
     if sparse is None:
         unused = {label} if keep_sensitive else {label, sensitive}

@@ -111,9 +111,8 @@ class FairAUC(mm.ProblemPlugin):
         kappa, max_gap = resolved_bound(kappa, max_gap, c1=c1, c2=c2, default="kappa")
         if max_gap is None and objective != "auc":
             raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
-        dataset = self._dataset(
-            data, data_dir, label, positive, sensitive, protected, keep_sensitive, test_fraction, standardize, seed
-        )
+        columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
+        dataset = self._dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed)
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
             loss = named_objective(objective, c1, c2)
@@ -127,16 +126,12 @@ class FairAUC(mm.ProblemPlugin):
         self,
         data: Any,
         data_dir: Any,
-        label: Any,
-        positive: Any,
-        sensitive: Any,
-        protected: Any,
+        columns: dict[str, Any],
         keep_sensitive: bool,
         test_fraction: float | None,
         standardize: bool | None,
         seed: int,
     ) -> Dataset:
-        columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
         if isinstance(data, Dataset):
             return data
         if isinstance(data, LabelledData):
@@ -155,9 +150,9 @@ class FairAUC(mm.ProblemPlugin):
             return load_dataset(data, data_dir=data_dir, seed=seed, standardize=standardize)
         if isinstance(data, str | Path):
             existing_file(data)  # a wrong path is named before the columns that it lacks
-        if sensitive is None:
+        if columns["sensitive"] is None:
             raise mm.InvalidInput(
-                "sensitive", sensitive, "name the column of the sensitive attribute (for LIBSVM a feature's index)."
+                "sensitive", None, "name the column of the sensitive attribute (for LIBSVM a feature's index)."
             )
         table = read_table(data, keep_sensitive=keep_sensitive, **columns)
         return self._split(table, test_fraction, standardize, seed)

@@ -73,9 +73,10 @@ def sensitive_column(values: Any, rows: int) -> Any:
     missing = _missing(column) if absent is None else absent | _missing(column)
     if missing.any():
         count = int(missing.sum())
+        first = ", ".join(map(str, np.flatnonzero(missing)[:5])) + (", ..." if count > 5 else "")
         raise DataError(
             SENSITIVE,
-            f"is missing in {count:,} of {rows:,} rows, counted from 0: {_listed(np.flatnonzero(missing)[:5], count)};"
+            f"is missing in {count:,} of {rows:,} rows, counted from 0: {first};"
             " remove these rows, or give them a value of their own and name the protected one with protected=.",
         )
     return column
@@ -90,10 +91,6 @@ def _missing(column: Any) -> Any:
         return np.zeros(len(column), dtype=np.bool_)
     # NaN is the one value that differs from itself; pandas' NA compares to neither, and has this name.
     return np.array([v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in column], dtype=np.bool_)
-
-
-def _listed(values: Sequence[Any] | Any, count: int) -> str:
-    return ", ".join(str(value) for value in values) + (", ..." if count > len(values) else "")
 
 
 def require_aligned(parts: Mapping[str, Any]) -> None:

@@ -147,11 +147,8 @@ def train(
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
     free = fit_target(rows, _unbound(target, UNCONSTRAINED), validation=validation, row_weight=row_weight)
     gap, area = measured_model(model, parameters, rows, metric, row_weight)
-    held_out: tuple[Any, Any] = (None, None)
-    unconstrained_gap = measured_model(model, free.parameters, rows, metric, row_weight)[0]
-    if validation is not None:
-        held_out = measured_model(model, parameters, validation, metric)
-        unconstrained_gap = measured_model(model, free.parameters, validation, metric)[0]
+    judged, weight = (rows, row_weight) if validation is None else (validation, None)
+    held_out = (None, None) if validation is None else measured_model(model, parameters, validation, metric)
     return FairFit(
         parameters=parameters,
         model=model,
@@ -164,7 +161,7 @@ def train(
         validation_gap=held_out[0],
         validation_auc=held_out[1],
         unconstrained_auc=free.auc,
-        unconstrained_gap=unconstrained_gap,
+        unconstrained_gap=measured_model(model, free.parameters, judged, metric, weight)[0],
         surrogate={"objective": float(solution.objective)},
         solution=solution,
     )
@@ -227,7 +224,7 @@ def fit_rows(
     """
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
     if scaler is not None:
-        rows, validation = _scaled(scaler, rows), None if validation is None else _scaled(scaler, validation)
+        rows, validation = rows.scaled(scaler), None if validation is None else validation.scaled(scaler)
     width = rows.features.shape[1]
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
     asked = asked if constrained else Asked(target=_unbound(asked.target, UNCONSTRAINED))
@@ -283,10 +280,6 @@ _MISSED = (
     mm.Status.INCONSISTENT,
     mm.Status.DIVERGED,
 )
-
-
-def _scaled(scaler: Standardizer, rows: LabelledData) -> LabelledData:
-    return rows.replace_rows(scaler.transform(rows.features), rows.label, rows.group)
 
 
 def weighted_standardizer(features: Any, row_weight: Any) -> Standardizer:

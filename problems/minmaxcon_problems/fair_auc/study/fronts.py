@@ -179,7 +179,7 @@ class Series:
         grouped: dict[float, list[Mapping[str, Any]]] = {}
         for points in self.seeds.values():
             for point in points:
-                grouped.setdefault(_asked(point), []).append(point)
+                grouped.setdefault(float(point["asked"]), []).append(point)
         found = [_reached(asked, grouped[asked]) for asked in sorted(grouped)]
         gap, auc = [one.gap["test"][0] for one in found], [one.auc["test"][0] for one in found]
         front = nondominated(gap, auc)
@@ -194,7 +194,7 @@ def series_of(records: Iterable[Mapping[str, Any]]) -> dict[Panel, list[Series]]
     found: dict[tuple[Panel, str, str], dict[int, list[Mapping[str, Any]]]] = {}
     for record in records:
         panel = Panel(record["data"], record["metric"], record["model"])
-        for point in _points(record):
+        for point in record["points"]:
             seeds = found.setdefault((panel, record["method"], point["kind"]), {})
             seeds.setdefault(int(record["seed"]), []).append(point)
     panels: dict[Panel, list[Series]] = {}
@@ -204,20 +204,6 @@ def series_of(records: Iterable[Mapping[str, Any]]) -> dict[Panel, list[Series]]
         methods = list(dict.fromkeys(one.method for one in series))
         series.sort(key=lambda one: (methods.index(one.method), one.kind))
     return panels
-
-
-def _points(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return a record's points; where it has only the unconstrained model, that one."""
-    points: Sequence[Mapping[str, Any]] = record.get("points") or ()
-    alone = record.get("unconstrained")
-    if not points and record["method"] == UNCONSTRAINED and alone:
-        return ({"kind": "selected", "asked": None, **alone},)
-    return points
-
-
-def _asked(point: Mapping[str, Any]) -> float:
-    asked = point.get("asked")
-    return math.inf if asked is None else float(asked)
 
 
 def _value(point: Mapping[str, Any], part: str, what: str) -> float:

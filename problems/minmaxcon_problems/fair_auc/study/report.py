@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +61,7 @@ Panels = Mapping[Panel, Sequence[Series]]
 
 
 def _head(series: Series) -> Row:
-    panel = series.panel
-    names = {"data": panel.data, "metric": panel.metric, "model": panel.model}
-    return {**names, "method": series.method, "kind": series.kind}
+    return {**asdict(series.panel), "method": series.method, "kind": series.kind}
 
 
 def _mean_sd(values: Sequence[float]) -> Row:
@@ -287,17 +285,15 @@ def _draw(axes: Axes, key: tuple[str, str], reached: Sequence[Asked], order: Seq
     look: dict[str, Any] = {
         "color": colour,
         "marker": _MARKERS[place % len(_MARKERS)],
-        "markersize": 5.0 if kind == "target" else 5.5,
-    }
-    look |= {
+        "markersize": 5.0 if target else 5.5,
+        "markerfacecolor": "white" if target else colour,
         "linestyle": "--" if target else _LINES[place % len(_LINES)],
         "linewidth": 1.5,
         "zorder": 4 if target else 3,
     }
-    look |= {"markerfacecolor": "white" if target else colour}
     if method == UNCONSTRAINED:
         look |= {"color": "black", "markerfacecolor": "black", "marker": "*", "markersize": 12, "linestyle": ""}
-        look |= {"zorder": 5}
+        look["zorder"] = 5
     columns = np.array([[*one.gap["test"], *one.auc["test"], one.front] for one in reached], dtype=float).reshape(-1, 5)
     gap, gap_error, auc, auc_error, front = columns[np.isfinite(columns[:, 0]) & np.isfinite(columns[:, 2])].T
     on = front > 0
@@ -327,7 +323,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Report:
-    """A sweep as JSON knows it, its tables as text, and the content of its files by name."""
+    """A sweep as JSON knows it, its tables as text, and the content of its files by name, ``summary.json`` last."""
 
     summary: dict[str, Any]
     text: str
@@ -397,7 +393,7 @@ def report(study: FairAUCStudy, planned: Plan, sweep: Sweep) -> Report:
         "failures": sweep.failures,
         "seconds": round(sum(float(record.get("seconds") or 0.0) for record in sweep.records), 3),
         "excluded": [
-            {"data": panel.data, "metric": panel.metric, "model": panel.model, "method": name, "reason": why}
+            {**asdict(panel), "method": name, "reason": why}
             for panel, found in planned.excluded.items()
             for name, why in found.items()
         ],
@@ -457,9 +453,5 @@ def write_report(out: str | Path, found: Report) -> None:
     for entry in folder.iterdir():
         if leftover(entry.name) and entry.is_file():
             entry.unlink(missing_ok=True)
-    for name, content in _last(found.files, "summary.json").items():
+    for name, content in found.files.items():
         write_file(folder / name, content, overwrite=True)
-
-
-def _last(files: Mapping[str, bytes], name: str) -> dict[str, bytes]:
-    return {**{key: value for key, value in files.items() if key != name}, name: files[name]}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
-from minmaxcon.metrics import auc_gap_with_interval, auc_with_interval
+from minmaxcon.metrics import auc_with_interval
 from minmaxcon_problems.fair_auc.baselines import (
     Baseline,
     CorrelationPenalty,
@@ -23,7 +23,7 @@ from minmaxcon_problems.fair_auc.baselines import (
 )
 from minmaxcon_problems.fair_auc.datasets import Dataset, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric, true_gap_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, build_target_problem, signed_bounds
 
@@ -237,14 +237,7 @@ def load_parts(name: str, seed: int, data_dir: Any = None) -> Dataset:
         return whole
     order = np.random.default_rng(seed).permutation(len(whole.train))
     held = len(order) // 10
-    return Dataset(
-        whole.name,
-        whole.train.select(order[held:]),
-        whole.train.select(order[:held]),
-        whole.test,
-        whole.notes,
-        whole.standardizer,
-    )
+    return replace(whole, train=whole.train.select(order[held:]), validation=whole.train.select(order[:held]))
 
 
 def run_configuration(
@@ -342,8 +335,7 @@ def _rows(parts: Dataset) -> list[tuple[str, LabelledData]]:
 
 
 def _measured(scores: Any, rows: LabelledData, metric: FairnessMetric) -> dict[str, Any]:
-    masks = metric.masks(rows.label, rows.group)
-    gap = auc_gap_with_interval(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]))
+    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
     accuracy = auc_with_interval(scores[rows.label > 0], scores[rows.label < 0])
     return {
         "auc": float(accuracy.value),

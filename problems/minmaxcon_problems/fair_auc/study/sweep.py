@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,10 +47,9 @@ class Configuration:
 
     def stamp(self) -> dict[str, Any]:
         """Return what a file must agree with to be kept: configuration, settings, and the version that runs it."""
-        panel = {"data": self.panel.data, "metric": self.panel.metric, "model": self.panel.model}
         rest = {"method": self.method, "seed": self.seed, "quick": self.quick}
         settings = {f"setting {name}": plain(value) for name, value in self.settings.items()}
-        return {"problem": self.problem, "minmaxcon": mm.__version__, **panel, **rest, **settings}
+        return {"problem": self.problem, "minmaxcon": mm.__version__, **asdict(self.panel), **rest, **settings}
 
 
 def write_run(path: Path, configuration: Configuration, record: Mapping[str, Any]) -> None:

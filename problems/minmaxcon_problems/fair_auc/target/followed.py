@@ -259,9 +259,7 @@ class AUCGapMeasure(mm.TrueMeasure):
         self.subsets = _column(data, "subsets")
         self._members = [np.flatnonzero(self.subsets[:, g]) for g in range(4)]
         self._weights = [np.asarray(self.subsets[rows, g], float) for g, rows in enumerate(self._members)]
-        self._classes: Any = None
-        if follow_loss:
-            self._classes = _column(data, "weights")
+        self.classes: Any = _column(data, "weights") if follow_loss else None
         self._trivial = np.array_equal(self.subsets[:, 2], self.subsets[:, 3])
 
     def on(self, data: mm.Source) -> AUCGapMeasure:
@@ -278,7 +276,7 @@ class AUCGapMeasure(mm.TrueMeasure):
             bandwidth=self.bandwidth,
             bins=self.bins,
             row_weight=weight,
-            follow_loss=self._classes is not None,
+            follow_loss=self.classes is not None,
         )
 
     def scores(self, x: Array) -> Any:
@@ -300,18 +298,16 @@ class AUCGapMeasure(mm.TrueMeasure):
         first, second = self._members[g], self._members[other]
         return metrics.auc(scores[:, first], scores[:, second], weights=(self._weights[g], self._weights[other]))
 
-    def frozen_classes(self, scores: Any) -> FrozenDistributions | None:
-        """Return the distributions of the two classes' scores; None where the loss is not followed."""
-        if self._classes is None:
-            return None
+    def frozen(self, scores: Any, weights: Any) -> FrozenDistributions:
+        """Return the distributions of scores (R, n) in the subsets or classes of the weights (n, 2 P)."""
         return FrozenDistributions.of(
-            scores, self._classes, bandwidth=self.bandwidth, bins=self.bins, row_weight=self.row_weight
+            scores, weights, bandwidth=self.bandwidth, bins=self.bins, row_weight=self.row_weight
         )
 
     def accuracy(self, scores: Any) -> Any:
         """Return the true AUC (R,) of scores (R, n) between the two classes; only where the loss is followed."""
-        rows = [np.flatnonzero(self._classes[:, g]) for g in (0, 1)]
-        weights = tuple(np.asarray(self._classes[mine, g], float) for g, mine in enumerate(rows))
+        rows = [np.flatnonzero(self.classes[:, g]) for g in (0, 1)]
+        weights = tuple(np.asarray(self.classes[mine, g], float) for g, mine in enumerate(rows))
         return metrics.auc(scores[:, rows[0]], scores[:, rows[1]], weights=(weights[0], weights[1]))
 
     def curvature(self, x: Array) -> Callable[[Any], Any] | None:
@@ -327,17 +323,11 @@ class _Observed(mm.Observation):
     """The gap of one set of scores, and the constraints that follow it from there."""
 
     def __init__(self, measure: AUCGapMeasure, scores: Any) -> None:
-        self._model, self._loss = measure.model, measure.frozen_classes(scores)
+        self._model, self._frozen = measure.model, measure.frozen(scores, measure.subsets)
+        self._loss = None if measure.classes is None else measure.frozen(scores, measure.classes)
         self.objective = None if self._loss is None else (1.0 - measure.accuracy(scores), 1.0 - self._loss.aucs[:, 0])
         gap = measure.gap(scores)
         self.values = np.stack([gap, -gap], axis=-1)
-        self._frozen = FrozenDistributions.of(
-            scores,
-            measure.subsets,
-            bandwidth=measure.bandwidth,
-            bins=measure.bins,
-            row_weight=measure.row_weight,
-        )
         smooth = self._frozen.aucs[:, 0] - self._frozen.aucs[:, 1]
         self.smoothed = np.stack([smooth, -smooth], axis=-1)
 

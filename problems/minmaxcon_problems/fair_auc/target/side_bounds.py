@@ -57,11 +57,7 @@ def solve_side_bounds(
         left = None if until is None else max(until - (time.perf_counter() - began), 1e-3)
         found = mm.solve(sides, solver, seed=target.seed, x0=x0, time_limit=left, callbacks=told)
         scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
-        return (
-            found,
-            _signed_gap(scores, masks),
-            metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0]),
-        )
+        return found, _signed_gap(scores, masks), metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0])
 
     first, gap, accuracy = solved(kappa, shift, None if time_limit is None else 0.5 * time_limit, callbacks)
     middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], goals)

@@ -33,9 +33,9 @@ def part(gap: float | None, auc: float | None, low: float | None = None) -> dict
     return {"gap": gap, "auc": auc, "gap_interval": [low, 1.0]}
 
 
-def record(method: str, seed: int, points: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+def record(method: str, seed: int, points: list[dict[str, Any]]) -> dict[str, Any]:
     names = {"data": "d", "metric": "m", "model": "w", "method": method, "seed": seed}
-    return {**names, "points": points, **more}
+    return {**names, "points": points}
 
 
 def point(asked: float | None, gap: float | None, auc: float | None, low: float = 0.0, kind: str = "selected") -> Any:
@@ -49,8 +49,12 @@ RECORDS = [
     ),
     record("other", 0, [point(0.01, 0.009, 0.7), point(0.05, 0.001, 0.6)]),
     record("other", 1, [point(0.01, 0.007, 0.72), point(0.05, 0.4, 0.2)]),
-    record("unconstrained", 0, [], unconstrained={"train": part(0.2, 0.9), "test": part(0.2, 0.91)}),
-    record("unconstrained", 1, [], unconstrained=None),
+    record(
+        "unconstrained",
+        0,
+        [{"kind": "selected", "asked": math.inf, "train": part(0.2, 0.9), "test": part(0.2, 0.91)}],
+    ),
+    record("unconstrained", 1, []),
 ]
 
 
