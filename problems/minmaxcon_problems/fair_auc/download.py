@@ -1,6 +1,6 @@
 """Getting the public data sets: fetched whole, checked against known counts, and only then written.
 
-Where a public copy differs from the file that the paper used, ``Download.notes`` says so.
+Where a public copy differs from the file that the paper used, the notes of ``DOWNLOADS`` say so.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency, UnknownName
 from minmaxcon.results import write_file
 
-__all__ = ["DOWNLOADS", "Download", "download"]
+__all__ = ["DOWNLOADS", "download"]
 
 BANK_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank-additional.zip"
 COMPAS_URL = "https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores.csv"
@@ -34,14 +33,6 @@ _COMPAS_COLUMNS = (
 
 Files = dict[str, bytes]
 """Content by file name, not yet compressed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Download:
-    """The files written, and how they differ from those that the paper used, one sentence each."""
-
-    files: tuple[Path, ...]
-    notes: tuple[str, ...]
 
 
 def _fetch(name: str, url: str) -> bytes:
@@ -158,8 +149,10 @@ DOWNLOADS: dict[str, tuple[Callable[[], Files], tuple[str, ...]]] = {
 """How each data set is fetched, and what its public copy differs in."""
 
 
-def download(name: str, directory: str | Path) -> Download:
+def download(name: str, directory: str | Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Fetch a data set of ``DOWNLOADS`` and write its files, compressed, into a folder, made where it is missing.
+
+    Returns the files written, and how they differ from those that the paper used, one sentence each.
 
     Everything is fetched and checked first; each file is then written under a temporary name and renamed, so that no
     half of one is ever there. Raises UnknownName; InvalidInput for ``loanapp``, which a package brings, or a directory
@@ -178,4 +171,4 @@ def download(name: str, directory: str | Path) -> Download:
             write_file(path, gzip.compress(content, mtime=0), overwrite=True)
     except InvalidInput as failure:
         raise InvalidInput("directory", str(directory), failure.remedy) from failure
-    return Download(written, notes)
+    return written, notes

@@ -175,11 +175,8 @@ class FairAUC(mm.ProblemPlugin):
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: losses from group means and variances of the scores.
 
-        Returns
-        -------
-        mapping
-            ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`, or with ``max_gap`` the true gap of both
-            sides); ``train``, ``test`` (``validation``) with ``auc``, ``auc_gap`` and their 95% intervals.
+        Returned are ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`, or with ``max_gap`` the true
+        gap of both sides); ``train``, ``test`` (``validation``) with ``auc``, ``auc_gap`` and their 95% intervals.
         """
         return evaluation(problem, x)
 
@@ -264,8 +261,7 @@ class FairAUC(mm.ProblemPlugin):
         folder = data_dir or os.environ.get(VARIABLE) or ""
         if not folder and name in DOWNLOADS:
             raise mm.InvalidInput("data_dir", data_dir, f"say where the files shall go: --data-dir DIR, or {VARIABLE}.")
-        found = download(name, folder)
-        return found.files, found.notes
+        return download(name, folder)
 
 
 def _looks_like_file(name: str) -> bool:

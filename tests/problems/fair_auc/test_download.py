@@ -59,10 +59,10 @@ def test_a9a_from_openml_is_a9a(shared_data: Path, tmp_path: Path, monkeypatch: 
         return answer
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    result = download("a9a", tmp_path)
+    files, notes = download("a9a", tmp_path)
     assert asked["data_id"] == 1430
-    assert [path.name for path in result.files] == ["a9a.gz", "a9a.t.gz"]
-    assert any("OpenML 1430" in note for note in result.notes)
+    assert [path.name for path in files] == ["a9a.gz", "a9a.t.gz"]
+    assert any("OpenML 1430" in note for note in notes)
     ours, theirs = load_dataset("a9a", data_dir=tmp_path), load_dataset("a9a", data_dir=shared_data)
     np.testing.assert_array_equal(ours.train.features, theirs.train.features)
     np.testing.assert_array_equal(ours.test.label, theirs.test.label)
@@ -89,8 +89,8 @@ def test_the_other_files_come_from_their_archives(
     csv.writer(text).writerows([["name", *row, "dob"] if not i else ["a b", *row, "1"] for i, row in enumerate(table)])
     answers = {downloads.BANK_URL: archive.getvalue(), downloads.COMPAS_URL: text.getvalue().encode()}
     monkeypatch.setattr("urllib.request.urlopen", lambda url, **_: io.BytesIO(answers[url]))
-    assert [path.name for path in download("bank", tmp_path).files] == ["bank-additional-full.csv.gz"]
-    assert download("compas", tmp_path).files == (tmp_path / "compas-scores.csv.gz",)
+    assert [path.name for path in download("bank", tmp_path)[0]] == ["bank-additional-full.csv.gz"]
+    assert download("compas", tmp_path)[0] == (tmp_path / "compas-scores.csv.gz",)
     for name in ("bank", "compas"):
         ours, theirs = load_dataset(name, data_dir=tmp_path), load_dataset(name, data_dir=shared_data)
         np.testing.assert_array_equal(ours.train.features, theirs.train.features)
@@ -109,7 +109,7 @@ def test_adult_becomes_a_table_that_can_be_read(tmp_path: Path, monkeypatch: pyt
     columns |= {"class": pd.Categorical([">50K" if i % 3 else "<=50K" for i in range(n)])}
     answer = SimpleNamespace(frame=pd.DataFrame(columns))
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: answer)
-    (path,) = download("adult", tmp_path).files
+    ((path,), _) = download("adult", tmp_path)
     data = read_table(path, label="class", sensitive="sex", protected="Female")
     assert data.label_values == ("<=50K", ">50K")
     assert data.feature_names[-2:] == ("job=?", "job=a")

@@ -96,7 +96,9 @@ def _record(finished: Finished) -> Any:
 def _result(finished: Finished, without: int, chosen: int) -> dict[str, Any]:
     """Return what the demo tells, as data."""
     record = _record(finished)
-    front = [{"kappa": kappa, **_row(run)} for kappa, run in zip(KAPPAS, record.runs, strict=True)]
+    told = {"status", "feasible", "objective", "constraints", "certificate", "train", "test"}
+    rows = (run.model_dump(include=told) for run in record.runs)
+    front = [{"kappa": kappa, **row} for kappa, row in zip(KAPPAS, rows, strict=True)]
     return {
         "rows": [{"fit": "without", **front[without]}, {"fit": "with", **front[chosen]}],
         "rule": RULE,
@@ -104,11 +106,6 @@ def _result(finished: Finished, without: int, chosen: int) -> dict[str, Any]:
         "front": front,
         **record.model_dump(exclude={"runs"}),
     }
-
-
-def _row(run: RunRecord) -> dict[str, Any]:
-    told = {"status", "feasible", "objective", "constraints", "certificate", "train", "test"}
-    return run.model_dump(include=told)
 
 
 def _binds(run: RunRecord) -> bool:

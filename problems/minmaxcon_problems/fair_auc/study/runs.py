@@ -263,7 +263,8 @@ def run_configuration(
     elif method == "level_set":
         tracks = [track_level_sets(parts, measure, model=scorer, seed=seed, effort=effort)]
     else:
-        tracks = [_baseline(method, effort.baseline).fit(parts, measure, _strengths(method), model=scorer, seed=seed)]
+        strengths = {"correlation": _PENALTIES, "proxy_lagrangian": GOALS}.get(method, (0.0,))
+        tracks = [_baseline(method, effort.baseline).fit(parts, measure, strengths, model=scorer, seed=seed)]
     asked = (1.0,) if method == "unconstrained" else GOALS
     points += _selected(tracks, parts, measure, asked)
     return {
@@ -286,10 +287,6 @@ def _baseline(method: str, steps: int) -> Baseline:
     if method not in kinds:
         raise mm.UnknownName("method", method, METHODS)
     return kinds[method](steps=steps)
-
-
-def _strengths(method: str) -> Sequence[float]:
-    return {"correlation": _PENALTIES, "proxy_lagrangian": GOALS}.get(method, (0.0,))
 
 
 def _selected(

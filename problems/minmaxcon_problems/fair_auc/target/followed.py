@@ -75,12 +75,6 @@ class FrozenDistributions:
         aucs = np.stack([(mass[:, g] * cdf[:, g + 1]).sum(axis=-1) for g in range(0, mass.shape[1], 2)], axis=-1)
         return cls(low, width, beta, cdf, density, aucs)
 
-    def take(self, runs: Any) -> FrozenDistributions:
-        """Return the tables of some of the runs."""
-        return FrozenDistributions(
-            self.low[runs], self.width[runs], self.bandwidth[runs], self.cdf[runs], self.density[runs], self.aucs[runs]
-        )
-
     def follow(self, scores: Any, weights: Any, signs: Sequence[float] = (1.0, -1.0)) -> tuple[Any, Any]:
         r"""Return the batch mean (R,) of :math:`\sum_p s_p M_s` over the pairs, and its slopes (R, B) in the scores.
 

@@ -64,7 +64,8 @@ def test_single_samples_have_the_mean_of_the_whole(name: str, engine: str) -> No
 
 def test_one_point_and_a_row_of_points_agree() -> None:
     model, data, x, loss = setting("linear", "numpy")
-    alone = FollowedLoss(model, loss.frozen.take([0]))
+    scores = model.predict(x[0], ROWS.features)[None]
+    alone = FollowedLoss(model, FrozenDistributions.of(scores, CLASSES, bandwidth=0.1, bins=2**15))
     found, many = alone.evaluate(x[0], data.arrays), loss.evaluate(x, data.arrays)
     assert pytest.approx(many.F[0], rel=1e-12) == found.F
     both = many.pullback(np.ones(2), np.zeros((2, 0)))

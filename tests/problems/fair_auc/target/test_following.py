@@ -114,7 +114,7 @@ def test_a_run_of_many_is_the_run_alone(name: str, engine: str) -> None:
     sides = sides_at(model, x)
     many = exact_gradients(FollowingFamily(sides), 0.9 * x, source(engine))
     for j in range(3):
-        frozen = sides[0].frozen.take([j])
+        frozen = sides_at(model, x[j : j + 1])[0].frozen
         alone = [FollowingAUC(model, frozen, sign) for sign in (1.0, -1.0)]
         found = exact_gradients(FollowingFamily(alone), 0.9 * x[j : j + 1], source(engine))
         for one, other in zip(found, many, strict=True):
