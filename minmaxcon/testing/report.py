@@ -86,15 +86,12 @@ class Report(Sequence[Finding]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
     def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
-        """Return one finding, or some."""
         return self.findings[index]
 
     def __len__(self) -> int:
-        """Return the number of findings."""
         return len(self.findings)
 
     def __iter__(self) -> Iterator[Finding]:
-        """Iterate over the findings."""
         return iter(self.findings)
 
     def having(self, status: Outcome) -> tuple[Finding, ...]:
