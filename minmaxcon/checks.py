@@ -41,10 +41,10 @@ def _scalar(value: Any) -> Any:
 
 
 def _holds_boolean(value: Any) -> bool:
-    """Tell whether a list holds a boolean, which NumPy would turn into a number beside other numbers."""
+    """Tell whether a list holds a boolean or an array of them, which NumPy would turn into numbers beside others."""
     if isinstance(value, list | tuple):
         return any(map(_holds_boolean, value))
-    return isinstance(value, bool | np.bool_)
+    return isinstance(value, bool) or (hasattr(value, "dtype") and str(value.dtype) in ("bool", "torch.bool"))
 
 
 def number(

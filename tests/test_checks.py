@@ -115,7 +115,23 @@ def test_a_positive_number_is_a_positive_finite_number(value: object) -> None:
         positive("radius", value)
 
 
-@pytest.mark.parametrize("value", [[], [1.0, 0.0], [[1.0]], [1.0, np.inf], [True, True], ["1"], "1", None, [1, [2]]])
+@pytest.mark.parametrize(
+    "value",
+    [
+        [True, True],
+        [0.1, True],
+        (np.True_, 0.1),
+        [[0.1, 0.2], [0.3, False]],
+        [0.1, torch.tensor(True)],
+        [0.1, np.array(True)],
+    ],
+)
+def test_a_boolean_among_numbers_is_no_number(value: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^point="):
+        finite_array("point", value, "must be finite.")
+
+
+@pytest.mark.parametrize("value", [[], [1.0, 0.0], [[1.0]], [1.0, np.inf], ["1"], "1", None, [1, [2]]])
 def test_a_vector_of_bounds_is_checked_in_every_entry(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"^bound=.*a number or a list of them\.$"):
         positive("bound", value, several=True)
