@@ -66,12 +66,18 @@ class Needs:
             return f"a Euclidean set, which {problem.primal!r} is not: use SFLS() or IQRC(), or a ball or box"
         if self.unregularised and problem.proximal is not None:
             return "a problem without a proximal term, as it adds one: leave it out, or use SFLS()"
-        least = max(problem.family.constraints, key=lambda function: function.modulus)
+        loosest = max(problem.family.constraints, key=lambda function: function.modulus)
         added = self.added + (0.0 if problem.proximal is None else problem.proximal.weight)
-        if self.convex and least.modulus > added:
+        if self.convex and loosest.modulus > added:
+            proximal = (
+                f"declare a weak_convexity of at most the proximal term's weight, {added:g}, or use SFLS(), which "
+                "needs no such claim"
+                if added
+                else "use IQRC(oracle=...) with a weight above a weak_convexity that is declared"
+            )
             return (
-                f"convex functions, or its averages mean nothing, but {least.name!r} is not declared convex: declare "
-                "convex = True where it is, or use IQRC(oracle=...) with a weight above the modulus"
+                f"convex functions, or its averages mean nothing, but {loosest.name!r} is not declared convex: declare "
+                f"convex = True where it is, or {proximal}"
             )
         for function in problem.family.constraints:
             if self.mirror and function.dual is not None and type(function.dual).mirror is InnerBlock.mirror:

@@ -75,6 +75,15 @@ def test_a_problem_is_taken_or_refused_by_name_before_any_work(method: str, name
         assert repr(problem.name) in str(refusal.value)
 
 
+def test_the_remedy_is_none_that_has_been_taken() -> None:
+    with pytest.raises(mm.Unsupported, match="or use IQRC"):
+        mm.solve(cases.regression(), mm.ConEx())
+    with pytest.raises(
+        mm.Unsupported, match=r"weak_convexity of at most the proximal term's weight, 1, or use SFLS\(\)"
+    ):
+        mm.solve(cases.regression(), mm.IQRC(oracle=mm.ConEx(), weight=1.0))
+
+
 def test_an_oracle_refuses_a_level_problem() -> None:
     problem, start = stream(), mm.Start(np.zeros((1, 3)), None, mm.Position.start(np.random.default_rng(0)))
     with pytest.raises(mm.Unsupported, match=rf"MirrorProx .*{FINITE}: on a stream use SMD"):
