@@ -39,7 +39,7 @@ class FairAUC(mm.ProblemPlugin):
         kappa: float | Sequence[float] | None = None,
         *,
         max_gap: float | Sequence[float] | None = None,
-        objective: str = "auc",
+        objective: str | None = None,
         data_dir: str | Path | None = None,
         label: Any = None,
         positive: Any = None,
@@ -70,9 +70,9 @@ class FairAUC(mm.ProblemPlugin):
         max_gap : float or sequence of float, optional
             A target in the unit of the metric instead of kappa: the largest true gap of AUCs on the training part.
             Several are solved together.
-        objective : {"auc", "quadratic_auc", "logistic"}
-            What is best subject to ``max_gap``: the AUC itself, its quadratic loss, or the logistic loss. With
-            ``kappa`` it is always the quadratic loss.
+        objective : {"auc", "quadratic_auc", "logistic"}, optional
+            What is best subject to ``max_gap``: the AUC itself (auc, the default), its quadratic loss (quadratic_auc),
+            or the logistic loss (logistic). With ``kappa`` it is always the quadratic loss, and nothing can be chosen.
         data_dir : path, optional
             Folder with the files of the named data sets.
         label
@@ -109,13 +109,13 @@ class FairAUC(mm.ProblemPlugin):
         """
         resolved = resolve_metric(metric)
         kappa, max_gap = resolved_bound(kappa, max_gap, c1=c1, c2=c2, default="kappa")
-        if max_gap is None and objective != "auc":
+        if max_gap is None and objective is not None:
             raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
         columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
         dataset = self._dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed)
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
-            loss = named_objective(objective, c1, c2)
+            loss = named_objective("auc" if objective is None else objective, c1, c2)
             target = Target(metric=resolved, max_gap=max_gap, objective=loss, model=scorer, radius=radius, seed=seed)
             return build_target_problem(dataset.train, target, dataset=dataset)
         return build_problem(
@@ -191,10 +191,11 @@ class FairAUC(mm.ProblemPlugin):
         return against_free(found, references["without_target"]) if references else found
 
     def settings(self, problem: mm.MinMaxProblem) -> Mapping[str, Any]:
-        """See :meth:`minmaxcon.ProblemPlugin.settings`: the bound, whose default depends on which one is given."""
+        """See :meth:`minmaxcon.ProblemPlugin.settings`: the bound, and the objective that goes with ``max_gap``."""
         details: Details = problem.details
         bounds = {"kappa": details.kappa, "max_gap": details.max_gap}
-        return {name: None if bound is None else np.asarray(bound).tolist() for name, bound in bounds.items()}
+        found = {name: None if bound is None else np.asarray(bound).tolist() for name, bound in bounds.items()}
+        return {**found, "objective": None if details.max_gap is None else details.objective}
 
     def scores(self, problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
         """Return the scores (n,) of rows in the units in which the model was trained."""

@@ -52,6 +52,14 @@ def test_what_is_no_number_is_refused_by_name(door: str, bad: Any) -> None:
         DOORS[door](bad)
 
 
+@pytest.mark.parametrize("objective", ["auc", "quadratic_auc", "logistic"])
+def test_an_objective_is_refused_beside_kappa_even_where_it_is_the_default(objective: str) -> None:
+    for load in (lambda **given: mm.load_problem("fair_auc", **given), classifier):
+        with pytest.raises(mm.InvalidInput, match=rf"objective='{objective}': needs max_gap"):
+            load(kappa=0.1, objective=objective)
+    assert mm.load_problem("fair_auc", max_gap=0.05).details.objective == "auc"
+
+
 @pytest.mark.parametrize("kappa", [0.1, 0.2])
 def test_two_bounds_are_refused_even_where_one_is_the_default(kappa: float) -> None:
     for load in (lambda **given: mm.load_problem("fair_auc", **given), classifier):
@@ -67,8 +75,9 @@ def test_defaults() -> None:
     assert stream_problem(stream()).details.kappa == 0.1
     assert stream_target_problem(stream()).details.max_gap == 0.02
     plugin = mm.plugin("fair_auc")
-    assert plugin.settings(mm.load_problem("fair_auc")) == {"kappa": 0.1, "max_gap": None}
-    assert plugin.settings(mm.load_problem("fair_auc", max_gap=[0.1, 0.2])) == {"kappa": None, "max_gap": [0.1, 0.2]}
+    plain, target = mm.load_problem("fair_auc"), mm.load_problem("fair_auc", max_gap=[0.1, 0.2])
+    assert plugin.settings(plain) == {"kappa": 0.1, "max_gap": None, "objective": None}
+    assert plugin.settings(target) == {"kappa": None, "max_gap": [0.1, 0.2], "objective": "auc"}
 
 
 def test_numbers_of_any_kind() -> None:

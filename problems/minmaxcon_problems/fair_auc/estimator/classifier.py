@@ -57,9 +57,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     model : {"linear", "mlp"}, torch.nn.Module, callable or Model
         The scoring model. ``"mlp"`` has one layer of 10 sigmoid units; a callable is called with the number of features
         and returns a ``torch.nn.Module`` that maps (n, d) to n scores. Networks make sparse X dense.
-    objective : {"auc", "quadratic_auc", "logistic"}
-        What is best subject to ``max_gap``: the AUC itself, in a smooth form; its quadratic surrogate, which ``kappa``
-        always takes; or the logistic loss.
+    objective : {"auc", "quadratic_auc", "logistic"}, optional
+        What is best subject to ``max_gap``: the AUC itself, in a smooth form, by default; its quadratic surrogate; or
+        the logistic loss. With ``kappa`` it is the quadratic surrogate, and nothing can be chosen.
     method : {"following", "bounds"}
         How ``max_gap`` is reached: constraints that follow the true AUC, or one bound per side of the quadratic
         surrogate.
@@ -146,7 +146,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         max_gap: float | None = None,
         kappa: float | None = None,
         model: Any = "linear",
-        objective: Literal["auc", "quadratic_auc", "logistic"] = "auc",
+        objective: Literal["auc", "quadratic_auc", "logistic"] | None = None,
         method: Literal["following", "bounds"] = "following",
         demand: Literal["value", "upper"] = "value",
         validation_fraction: float | None = None,

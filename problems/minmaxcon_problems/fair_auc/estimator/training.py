@@ -59,12 +59,12 @@ def asked_of(estimator: Any, seed: int) -> Asked:
     kappa, max_gap = resolved_bound(estimator.kappa, estimator.max_gap, default="max_gap", single=True)
     if kappa is None and estimator.solver is not None:
         raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
-    if kappa is not None and estimator.objective != "auc":
+    if kappa is not None and estimator.objective is not None:
         raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
     target = Target(
         metric=estimator.metric,
         max_gap=NO_TARGET if max_gap is None else max_gap,
-        objective=estimator.objective,
+        objective="auc" if estimator.objective is None else estimator.objective,
         radius=estimator.radius,
         method=estimator.method,
         demand=estimator.demand,
