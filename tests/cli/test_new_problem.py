@@ -143,7 +143,7 @@ def test_what_its_code_raises_is_one_line(
     """A package that checks nothing: the error names the problem, what was typed, and what was raised."""
     monkeypatch.syspath_prepend(package / "src")
     module = importlib.import_module(f"minmaxcon_{NAME}.problem")
-    monkeypatch.setattr(module, "require_whole", lambda *_, **__: None)
+    monkeypatch.setattr(module, "whole", lambda _, value, **__: value)
     point = EntryPoint(NAME, f"minmaxcon_{NAME}:plugin", registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(registry, "_entry_points", lambda: {NAME: point})
     registry.plugin.cache_clear()
