@@ -12,8 +12,6 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 import minmaxcon as mm
 
 __all__ = ["Output", "ProgressLine", "paragraphs", "table", "wrapped"]
@@ -117,14 +115,8 @@ class _Lines:
         self._line = ProgressLine(output)
 
     def __call__(self, progress: mm.Progress) -> None:
-        if not self._line.due:
-            return
-        outcome = progress.outcome
-        text = f"{progress.seconds:.0f} s, {outcome.steps:,} steps"
-        if outcome.trace:
-            best, worst = float(np.min(outcome.objective)), float(np.max(outcome.constraints))
-            text += f", objective {best:.5g}, worst f_i - b_i {worst:.2g}"
-        self._line(text)
+        if self._line.due:  # else nothing is worked out
+            self._line(str(progress))
 
 
 def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:

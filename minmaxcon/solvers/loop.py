@@ -45,6 +45,11 @@ class Progress:
         """What the solver knows at this moment."""
         return self.solver.outcome(self.state)
 
+    def __str__(self) -> str:
+        outcome = self.outcome
+        steps = f"{self.seconds:.0f} s, {outcome.steps:,} steps"
+        return ", ".join(filter(None, (steps, _summary(outcome))))
+
 
 Callback = Callable[[Progress], Any]
 
@@ -309,9 +314,7 @@ def progress_lines(*, file: Any = None, first: float = 2.0, every: float = 10.0)
         nonlocal due
         if progress.seconds >= due:
             due = progress.seconds + every
-            outcome = progress.outcome
-            steps = f"{progress.seconds:.0f} s: {outcome.steps:,} steps"
-            print(", ".join(filter(None, (steps, _summary(outcome)))), file=stream, flush=True)
+            print(progress, file=stream, flush=True)
 
     return write
 

@@ -98,12 +98,12 @@ def test_where_there_is_no_terminal_progress_is_written_in_lines() -> None:
         lines(mm.Progress(solver, states[-1], seconds))
     bar(mm.Progress(solver, states[0], 1.9))
     first, second = text.getvalue().splitlines()
-    assert first.startswith("6 s: ")
-    assert second.startswith("16 s: ")
+    assert first.startswith("6 s, ")
+    assert second.startswith("16 s, ")
     assert " steps, objective 0." in first
     assert ", worst f_i - b_i -0." in first
     bar(mm.Progress(solver, states[0], 2.5))
-    assert text.getvalue().splitlines()[2] == "2 s: 0 steps"
+    assert text.getvalue().splitlines()[2] == "2 s, 0 steps"
 
 
 @pytest.mark.parametrize("end", ["finished", "limit", "error"])
