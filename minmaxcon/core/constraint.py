@@ -113,8 +113,8 @@ class StochasticMinMaxConstraint:
         """
         if namespace(x).name != "torch":
             raise Unsupported(
-                f"{type(self).__name__} gives no gradient for {namespace(x).name} arrays: define evaluate(), or load "
-                "the problem with engine='torch' to use autograd."
+                f"{type(self).__name__} gives no gradient for {namespace(x).name} arrays: define evaluate(), or make "
+                "the data with engine='torch' to use autograd, as in Finite(arrays, engine='torch')."
             )
         import torch
 

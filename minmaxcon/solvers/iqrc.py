@@ -104,9 +104,8 @@ class IQRC(Solver):
     tolerance : float
         A run is solved (nearly stationary) once :math:`|\hat x - \tilde x_s|` is proved to be at most this, in units of
         x; where nothing is proved, it ends without that claim once three steps in a row are no longer than 2% of this.
-        What can be proved is limited by the root of the oracle's gap. With the default oracle, and a weight above their
-        modulus, 15 of the 17 small problems of the test suite (``tests/cases.py``) end as solved; a smaller tolerance
-        asks for an oracle with more steps and levels.
+        What can be proved is limited by the root of the oracle's gap. The default oracle, with a weight above the
+        modulus, is good enough for most small problems; a smaller tolerance asks for one with more steps and levels.
     output : {"best", "last", "random"}
         Which iterate is returned where none is proved: the best feasible one, the last, or (as in the theorem, proof or
         not) one drawn uniformly with the caller's seed.

@@ -52,7 +52,7 @@ def automatic(problem: MinMaxProblem) -> Solver:
 
     Small is at most a million rows x variables x runs. On the nine problems of the gallery (500 to 88,000) exact passes
     solved seven in 3 to 16 seconds of a busy core, where samples had solved one after 40, and came nearer in the other
-    two; on fair AUC with a9a (4.3 million) samples had a sixth of their gap after 45 seconds.
+    two; on one of 4.3 million, samples had a sixth of their gap after 45 seconds.
     """
     if Needs(measure=True).missing(problem) is None:
         return named_solver("successive")

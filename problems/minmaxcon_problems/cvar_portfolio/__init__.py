@@ -135,10 +135,16 @@ class CVaRPortfolio(mm.ProblemPlugin):
         smoothing : float
             :math:`\epsilon \ge 0`, percent. The conditional value-at-risk is overstated by at most
             :math:`\epsilon/(4(1-\beta))`, and lower bounds become tight: at a kink a subgradient says little.
-        assets, scenarios, seed : int
-            Assets, cash included, at least 4; scenarios to learn from, at least 100, and as many to judge by; seed.
-        engine, dtype : str
-            Array engine and precision.
+        assets : int
+            Number of assets, cash included, at least 4.
+        scenarios : int
+            Number of scenarios to learn from, at least 100, and of those to judge by.
+        seed : int
+            Seed of the scenarios.
+        engine : {"numpy", "torch"}
+            Array engine.
+        dtype : {"float64", "float32"}
+            Precision.
 
         Raises
         ------

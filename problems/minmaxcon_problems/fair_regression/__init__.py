@@ -104,8 +104,10 @@ class FairRegression(mm.ProblemPlugin):
             Of the ball of weights, in units of standardised features and of the standardised logarithm of the wage.
         seed : int
             Of the split, 70% train and 30% test, and of the rows whose group is known.
-        engine, dtype : str
-            Array engine and precision.
+        engine : {"numpy", "torch"}
+            Array engine.
+        dtype : {"float64", "float32"}
+            Precision.
 
         Raises
         ------

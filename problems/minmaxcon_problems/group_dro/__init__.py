@@ -77,8 +77,10 @@ class GroupDRO(mm.ProblemPlugin):
             Of the ball of weights, in units of standardised features and of the standardised logarithm of the wage.
         seed : int
             Of the split: 70% train, 30% test.
-        engine, dtype : str
-            Array engine and precision.
+        engine : {"numpy", "torch"}
+            Array engine.
+        dtype : {"float64", "float32"}
+            Precision.
 
         Raises
         ------

@@ -140,8 +140,10 @@ class NeymanPearson(mm.ProblemPlugin):
             Of the ball of each class's weights, in units of standardised features.
         seed : int
             Of the split: 70% train, 30% test.
-        engine, dtype : str
-            Array engine and precision.
+        engine : {"numpy", "torch"}
+            Array engine.
+        dtype : {"float64", "float32"}
+            Precision.
 
         Raises
         ------

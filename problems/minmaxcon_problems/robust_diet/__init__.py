@@ -140,10 +140,14 @@ class RobustDiet(mm.ProblemPlugin):
             c, the most that is spent on one food, dimes a day.
         variation : float
             Standard deviation of prices and contents over their means; each is lognormal and independent of the others.
-        samples, seed : int
-            Number of market days, at least 2, and the seed.
-        engine, dtype : str
-            Array engine and precision.
+        samples : int
+            Number of market days, at least 2.
+        seed : int
+            Seed of the market days.
+        engine : {"numpy", "torch"}
+            Array engine.
+        dtype : {"float64", "float32"}
+            Precision.
 
         Raises
         ------

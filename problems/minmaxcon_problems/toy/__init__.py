@@ -126,12 +126,18 @@ class Toy(mm.ProblemPlugin):
         ----------
         bound : float or sequence of float
             :math:`b > 0`; several are solved as runs of one problem.
-        center, noise : float
-            c and :math:`\sigma`, both positive. The samples are shifted and scaled so that the formulas hold exactly.
-        samples, seed : int
-            Number of samples, at least 2, and the seed of their normal law.
-        engine, dtype : str
-            Array engine and precision.
+        center : float
+            The centre :math:`c > 0`. The samples are shifted and scaled so that the formulas hold exactly.
+        noise : float
+            The noise :math:`\sigma > 0`.
+        samples : int
+            Number of samples, at least 2.
+        seed : int
+            Seed of their normal law.
+        engine : {"numpy", "torch"}
+            Array engine.
+        dtype : {"float64", "float32"}
+            Precision.
 
         Raises
         ------

@@ -75,8 +75,10 @@ class WorstGroup(mm.ProblemPlugin):
             Of the ball of weights, in units of standardised features.
         seed : int
             Of the split: 70% train, 30% test.
-        engine, dtype : str
-            Array engine and precision.
+        engine : {"numpy", "torch"}
+            Array engine.
+        dtype : {"float64", "float32"}
+            Precision.
 
         Raises
         ------
