@@ -112,7 +112,7 @@ class _Lines:
     """A callback of a solve that tells how far it is on a line."""
 
     def __init__(self, output: Output) -> None:
-        self._line = ProgressLine(output)
+        self._line = ProgressLine(output, _EVERY)  # read now, so that it can be set
 
     def __call__(self, progress: mm.Progress) -> None:
         if self._line.due:  # else nothing is worked out
