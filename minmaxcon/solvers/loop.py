@@ -15,7 +15,7 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import finite_array, number, seed_number, whole
-from minmaxcon.core import Certificate, MinMaxProblem, Outcome, Position, Solution, Solver, Start, Status
+from minmaxcon.core import Certificate, MinMaxProblem, Needs, Outcome, Position, Solution, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.named import automatic
 
@@ -206,6 +206,7 @@ def _solution(
 ) -> Solution:
     feasible = outcome.constraints.max(axis=1) <= 0
     final = set(Status) - {Status.BUDGET, Status.INTERRUPTED}
+    undeclared = _undeclared(problem)
     statuses, reasons, certificates = [], [], []
     for j, status in enumerate(outcome.status):
         reason = outcome.reason[j]
@@ -213,6 +214,9 @@ def _solution(
             status, reason = ended[0], f"{ended[1][:-1]}; {reason}"
         if status is Status.BUDGET and not feasible[j]:
             status = Status.NOT_STRICTLY_FEASIBLE
+        if undeclared is not None and status in (Status.BUDGET, Status.NOT_STRICTLY_FEASIBLE):
+            need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
+            reason = f"{reason[:-1]}; {need}"
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
         certificates.append(_certificate(outcome, j, bool(feasible[j])))
@@ -234,6 +238,13 @@ def _solution(
         seconds=seconds,
         settings=settings,
     )
+
+
+def _undeclared(problem: MinMaxProblem) -> str | None:
+    """Return the first function from which no bound is drawn because it declares nothing; None where none is."""
+    if problem.data.size is None or Needs(measure=True).missing(problem) is None:
+        return None  # there are no bounds on streams, and none on true measures
+    return next((f.name for f in problem.family.constraints if np.isinf(f.modulus)), None)
 
 
 def _certificate(outcome: Outcome, run: int, feasible: bool) -> Certificate:

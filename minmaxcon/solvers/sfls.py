@@ -41,7 +41,7 @@ LEAST_SPAN = 0.01
 _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
 
-_UNPROVED = "no lower bound is known, as where a function does not declare convex = True."
+_UNPROVED = "no lower bound is known."
 _ENDED = "the stream has ended; the point is feasible by estimate."
 _KNOWN = ("points", "level", "anchor", "first", "lower", "opening")
 """The fields that the end of a query changes, one row per run."""

@@ -13,6 +13,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.solvers import progress_lines
 from tests.cases import fair_auc, problem
+from tests.problem_library import HalfSquare
 
 ENDLESS = mm.SFLS(oracle=mm.SMD(steps=10**6, batch_size=10), tolerance=1e-9)
 
@@ -245,3 +246,16 @@ def test_settings_are_reported_as_plain_values() -> None:
     oracle = json.loads(json.dumps(solution.settings))["solver"]["oracle"]
     assert (oracle["name"], oracle["steps"], oracle["scale"]) == ("Named", 50, 0.5)
     assert oracle["step_rule"]["scale"] == [0.1, 0.2]
+
+
+@pytest.mark.parametrize("solver", [None, mm.SFLS(oracle=mm.SMD(steps=50), levels=2)], ids=["chosen", "sfls"])
+def test_a_function_that_declares_nothing_is_named_where_nothing_is_proved(solver: mm.Solver | None) -> None:
+    class Silent(HalfSquare):
+        name, convex = "silent", False
+
+    declared = problem("quadratic")
+    silent = mm.MinMaxProblem(Silent(name="silent"), declared.constraints, declared.primal, declared.data)
+    solution = mm.solve(silent, solver, budget=60)
+    assert solution.status is mm.Status.BUDGET or solution.status is mm.Status.NOT_STRICTLY_FEASIBLE
+    assert "as 'silent' declares neither convex = True nor weak_convexity." in solution.reason
+    assert "declares neither" not in mm.solve(declared, solver, budget=60).reason
