@@ -367,7 +367,7 @@ def _measures(parts: Mapping[str, Mapping[str, Any]], plugin: mm.ProblemPlugin) 
 
 def _called(plugin: mm.ProblemPlugin, measure: str) -> str:
     """Return what a measure is called."""
-    return plugin.measures.get(measure, measure.replace("_", " "))
+    return plugin.measures.get(measure, measure)
 
 
 def _measure_names(part: Mapping[str, Any]) -> list[str]:

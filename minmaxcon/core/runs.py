@@ -49,7 +49,10 @@ def put_runs(whole: Any, runs: Any, part: Any) -> Any:
 
 
 def where_runs(flags: Any, new: Any, old: Any) -> Any:
-    """Return the rows of ``new`` where ``flags`` hold, booleans (R,) or (R, 1) of any engine, else those of ``old``."""
+    """Return the rows of ``new`` where ``flags`` hold, booleans (R,) or (R, 1) of any engine, else those of ``old``.
+
+    What is no array, such as a number of steps, is that of ``new``.
+    """
     return _each(lambda new, old: namespace(old).where(mask_of(flags, old), new, old), new, old)
 
 

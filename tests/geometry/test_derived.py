@@ -153,7 +153,11 @@ def optimum() -> float:
     return spread + 0.5 * excess**2 / float(cost @ cost)
 
 
-@pytest.mark.parametrize("oracle", [mm.MirrorProx(steps=300), mm.VarianceReduced(epochs=60), mm.SMD(steps=1500)])
+@pytest.mark.parametrize(
+    "oracle",
+    [mm.MirrorProx(steps=300), mm.VarianceReduced(epochs=60), pytest.param(mm.SMD(steps=1500), marks=pytest.mark.slow)],
+    ids=lambda oracle: type(oracle).__name__,
+)
 def test_oracles_solve_with_it(oracle: mm.Oracle) -> None:
     problem = problem_of(Mirrored())
     solution = mm.solve(problem, mm.SFLS(oracle=oracle), seed=0)

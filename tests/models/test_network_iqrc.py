@@ -31,6 +31,7 @@ def check(problem: mm.MinMaxProblem, solution: mm.Solution, *, objective: float,
     assert (np.asarray(solution.trace["violation"]) <= 0.0).all()
 
 
+@pytest.mark.slow
 def test_a_network_moves_less_and_less() -> None:
     problem = load()
     assert (problem.data.like.__class__.__module__, problem.start.size) == ("torch", 10 * (53 + 2) + 10)

@@ -49,6 +49,7 @@ def test_the_bounds_are_exact_and_meet(name: str) -> None:
     assert exact - below <= 0.1 * max(opening - value, 0.1)
 
 
+@pytest.mark.slow
 def test_where_mirror_descent_stalls_it_goes_on() -> None:
     """At the same number of sample gradients its error is a tenth of mirror descent's, on three seeds of four."""
     problem = cases.fair_auc("inter_group", 0.1, rows=cases.labelled(3, n=4000, d=6))

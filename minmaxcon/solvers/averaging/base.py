@@ -176,8 +176,8 @@ class AveragingSolver(Solver):
         # A constraint that is not a function of x and the batch may not do it again.
         span = f"a value is not finite between steps {before.steps} and {after.steps}"
         judged = before.judged({j: (Status.DIVERGED, f"{found.get(j, span)}.") for j in bad})
-        frozen = np.array([status is not None for status in judged.status])
-        iterate, sums = where_runs(frozen, (before.iterate, before.sums), (after.iterate, after.sums))
+        going = np.array([status is None for status in judged.status])
+        iterate, sums = where_runs(going, (after.iterate, after.sums), (before.iterate, before.sums))
         return replace(after, iterate=iterate, sums=sums, status=judged.status, reason=judged.reason)
 
     def _evaluated(self, game: Game, state: AveragingState) -> AveragingState:
