@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse
 
 import minmaxcon as mm
@@ -223,6 +224,17 @@ SOLVERS: dict[str, SolverCase] = {
         lambda: mm.PrimalDual(steps=1200, batch_size=60, evaluations=6), keeps_feasible=False, convex_only=True
     ),
 }
+
+
+TYPICAL = ("fair_auc_inter", "fair_auc_torch", "quadratic_infeasible_start", "portfolio", "regression_weakly_convex")
+"""Problems that stand for the table, which is crossed as a whole in promises: Euclidean and not, both engines, no start
+that is feasible, and a function that is not convex."""
+
+
+def promises(names: Iterable[str], kept: Iterable[str] = TYPICAL) -> list[Any]:
+    """Return parameters for pytest: those ``kept`` are tried every time, the others are promises (marker rel)."""
+    always = set(kept)
+    return [pytest.param(name, marks=() if name in always else pytest.mark.rel) for name in names]
 
 
 @cache

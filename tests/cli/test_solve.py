@@ -195,7 +195,7 @@ def test_a_problem_s_own_options_are_read_by_their_types(call: Callable[..., Any
     assert done.status in {0, 1}  # so little time may not prove it
     assert "bound 0.7" in done.out
     assert "bound 0.9" in done.out
-    assert "train worst loss" in done.out
+    assert "train worst_loss" in done.out
     assert "AUC" not in done.out
     result = json.loads(call(*asked, "--json", "--quiet").out)
     assert [run["settings"]["bound"] for run in result["runs"]] == [0.7, 0.9]

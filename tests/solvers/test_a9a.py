@@ -20,7 +20,7 @@ def load(folder: Path, metric: str, kappa: object) -> mm.MinMaxProblem:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=FULL) for seed in range(1, 5))])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", ["inter_group", *(pytest.param(metric, marks=FULL) for metric in METRICS[::2])])
 def test_default_settings_reach_the_optimum(shared_data: Path, metric: str, seed: int) -> None:
     """Relative optimality at most 0.6%, constraints met, the certificate's gap at most 1% of r_0 - f*."""
     problem = load(shared_data, metric, 0.2)
@@ -35,7 +35,9 @@ def test_default_settings_reach_the_optimum(shared_data: Path, metric: str, seed
     assert solution.status is mm.Status.SOLVED
 
 
-@pytest.mark.parametrize("metric", ["group", *(pytest.param(metric, marks=FULL) for metric in METRICS[1:])])
+@pytest.mark.rel
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", METRICS)
 def test_twelve_bounds_in_one_solve(shared_data: Path, metric: str) -> None:
     kappas = np.round(np.geomspace(0.05, 1.0, 12), 3)
     problem = load(shared_data, metric, kappas.tolist())

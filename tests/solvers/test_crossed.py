@@ -17,16 +17,12 @@ import minmaxcon as mm
 from minmaxcon.core.lower import lower_bound
 from tests import cases
 
-TYPICAL = ("fair_auc_inter", "fair_auc_torch", "quadratic_infeasible_start", "portfolio", "regression_weakly_convex")
-"""Problems that stand for the table, which is crossed as a whole in promises: Euclidean and not, both engines, no start
-that is feasible, and a function that is not convex."""
-
 
 def crossed(names: Iterable[str], others: Iterable[str], always: Iterable[str] = ()) -> list[Any]:
     """Return all pairs; those that are neither typical nor ``always`` crossed are promises."""
     kept = set(always)
     return [
-        pytest.param(name, other, marks=() if name in TYPICAL or other in kept else pytest.mark.rel)
+        pytest.param(name, other, marks=() if name in cases.TYPICAL or other in kept else pytest.mark.rel)
         for name in names
         for other in others
     ]
@@ -168,7 +164,7 @@ def test_no_solver_calls_the_reference() -> None:
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     found = subprocess.run(
-        [sys.executable, "-c", BLOCKED.replace("{TYPICAL}", repr(TYPICAL))],
+        [sys.executable, "-c", BLOCKED.replace("{TYPICAL}", repr(cases.TYPICAL))],
         capture_output=True,
         text=True,
         env=environment,

@@ -21,7 +21,7 @@ shift of the bounds."""
 
 
 @each
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("name", cases.promises(CONVEX))
 def test_the_answer_comes_near_the_optimum(name: str, rival: str) -> None:
     solution, best = solved(name, rival), float(cases.optimum(name).objective)
     start = exact(cases.problem(name), cases.problem(name).start_point()[0])[0]
