@@ -130,11 +130,14 @@ def certified(solution: mm.Solution, problem: mm.MinMaxProblem, tolerance: float
     return bool((values <= 0).all()) and np.linalg.norm(exact_proximal_point(solution.x, 1.0) - solution.x) <= tolerance
 
 
-@pytest.mark.parametrize("output", ["best", "last", "random"])
-def test_what_is_returned_as_solved_is_what_is_proved(output: Any) -> None:
+@pytest.mark.parametrize(
+    "output, seeds",
+    [("best", 1), *(pytest.param(each, 4, marks=pytest.mark.rel) for each in ("best", "last", "random"))],
+)
+def test_what_is_returned_as_solved_is_what_is_proved(output: Any, seeds: int) -> None:
     """The proof is about the centre of the last step: that point comes back, or nothing is claimed of another."""
     problem, solved = cases.problem("quadratic"), 0
-    for seed in range(4):
+    for seed in range(seeds):
         for tolerance in (0.3, 0.1):
             solver = iqrc(steps=300, levels=4, tolerance=tolerance, output=output)
             states = list(mm.iterate(problem, solver, seed=seed))
@@ -149,7 +152,7 @@ def test_what_is_returned_as_solved_is_what_is_proved(output: Any) -> None:
                 assert solution.status is mm.Status.BUDGET
                 assert "another iterate than the one drawn" in solution.reason
                 assert (solution.x != states[-1].x[0]).any()
-    assert solved == 8 or output == "random"
+    assert solved == 2 * seeds or output == "random"
 
 
 def test_a_proof_about_an_infeasible_centre_claims_nothing() -> None:
