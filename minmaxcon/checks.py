@@ -24,7 +24,7 @@ _LARGEST_DRAW = 10**8
 """Samples that may be drawn at once: their indices alone are 800 MB."""
 
 _REFUSED = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
-"""What conversions raise of values that are no numbers; torch has a RuntimeError of its own."""
+"""Errors of conversions to a number; torch raises RuntimeError."""
 
 
 def _scalar(value: Any) -> Any:

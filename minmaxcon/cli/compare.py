@@ -51,7 +51,7 @@ def compare(
 
     Each solver runs with its default settings under the same budget, and its clock stands still while it is looked at.
     The optimal value comes from a conic solver where the problem has a cvxpy form. `minmaxcon compare NAME --help` also
-    shows the options of that problem.
+    shows the options of that problem. Exit status 1 if no solver ran, 2 for bad input.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def compare(
         output.note(f"written: {out}")
     elif out is not None:
         output.result(f"\nwritten: {out} ({', '.join(files)})\n")
-    return 0
+    return 0 if any(entry.ran for one in found for entry in one.entries) else 1
 
 
 def _files(found: Sequence[Comparison], data: str) -> dict[str, bytes]:

@@ -32,7 +32,7 @@ CAUTIONS = "Please note"
 """Heading of the notes that are also shown beside JSON."""
 
 _BY_VALUES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
-"""What code raises at an option's value that it did not expect."""
+"""Errors that a problem's code raises for option values that it does not check."""
 
 
 def solve(

@@ -17,7 +17,7 @@ from minmaxcon.core.runs import where_runs
 from minmaxcon.core.solution import Status
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["Outcome", "Points", "RunsState", "Solver"]
+__all__ = ["Outcome", "Points", "RunsState", "Solver", "Verdict"]
 
 Verdict = tuple[Status | None, str]
 """How a run has ended, None while it goes on, and the evidence."""

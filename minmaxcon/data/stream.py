@@ -202,7 +202,7 @@ class Stream(Source):
         """Read and prepare up to ``wanted`` samples; return them in pieces, their number, and where reading ended."""
         key = int(position.rng().integers(2**62))  # a stream never advances the generator: one key a run
         elsewhere = self._opened != key or self._consumed != position.samples
-        self._opened = -1  # an error leaves the iterator where nobody knows: the next draw shall begin anew
+        self._opened = -1  # after an error the iterator's place is unknown: the next draw starts again
         if elsewhere:
             self._iterator, self._consumed = self._ordered(key), 0
             for _ in islice(self._iterator, position.samples):

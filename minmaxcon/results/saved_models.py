@@ -70,7 +70,8 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         with safe_open(file, framework="numpy") as content:
             metadata = content.metadata() or {}
-            arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118  # not a mapping
+            names = content.keys()
+            arrays = {name: content.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError) as failure:
         raise damaged from failure
     if _KEY not in metadata:

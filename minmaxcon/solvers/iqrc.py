@@ -12,6 +12,7 @@ from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import number, whole
 from minmaxcon.core import MinMaxProblem, Needs, Outcome, Points, Position, RunsState, Solver, Start, Status
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.smd import SMD
 from minmaxcon.solvers.sfls import SFLS
@@ -256,7 +257,7 @@ class IQRC(Solver):
         elsewhere = np.asarray(to_numpy((picked.x != center.x).any(axis=-1)))
         verdicts, rows = {}, []
         for i, j in enumerate(map(int, runs)):
-            verdict: tuple[Status | None, str] = state.status[j], state.reason[j]
+            verdict: Verdict = state.status[j], state.reason[j]
             if broken[i]:
                 verdict = found.status[i], found.reason[i]
             elif certified[i]:

@@ -28,6 +28,7 @@ from minmaxcon.core import (
 )
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
 from minmaxcon.oracles.smd import SMD
@@ -45,8 +46,6 @@ _UNPROVED = "no lower bound is known."
 _ENDED = "the stream has ended; the point is feasible by estimate."
 _KNOWN = ("points", "level", "anchor", "first", "lower", "opening")
 """The fields that the end of a query changes, one row per run."""
-
-Verdict = tuple[Status | None, str]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -312,7 +311,7 @@ class SFLS(Solver):
                 known.lower = np.where(stuck, np.maximum(known.lower, _unconstrained(question, estimate)), known.lower)
             known.opening = np.where(np.isnan(known.opening), upper, known.opening)
         known.points = best = old.or_better(new)
-        if not searching:  # r + P/(2 theta), with the best feasible objective in the place of r + P
+        if not searching:  # r + P/(2 theta), with the best feasible objective instead of r + P
             lowered = known.level + (best.objective - known.level) / (2.0 * self.theta)
             known.level = np.where(best.objective < known.level, lowered, known.level)
         seen = {"bound": bound, "upper": upper, "searching": searching}

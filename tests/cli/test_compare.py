@@ -118,6 +118,8 @@ def test_by_default_all_solvers_run_that_take_the_problem(
     asked = call(*words, "--solvers", "sfls,successive")
     assert "not run" in asked.out
     assert "RefreshedProblem" in asked.out
+    assert asked.status == 0
+    assert call(*words, "--solvers", "successive").status == 1  # none ran
 
 
 def test_a_folder_that_exists_is_refused_before_any_solve(

@@ -232,7 +232,7 @@ class Mixed(Evaluates, Fused):
 class Patched(Fused):
     def __init__(self) -> None:
         super().__init__()
-        self.evaluate = doubled  # type: ignore[method-assign] - what a user may do
+        self.evaluate = doubled
 
 
 class Harmless(Fused):

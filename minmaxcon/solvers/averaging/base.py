@@ -16,6 +16,7 @@ from minmaxcon.checks import batch_number, check_draw, number, whole
 from minmaxcon.core import Batch, LevelProblem, MinMaxProblem, Needs, Points, RunsState, Solver, Start, Status
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import finite_runs, where_runs
+from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.nonfinite import first_failures, nonfinite_cause
 from minmaxcon.solvers.averaging.lagrangian import Game
@@ -240,9 +241,7 @@ class AveragingSolver(Solver):
             lower=np.where([status is Status.INCONSISTENT for status in state.status], -np.inf, lower),
         )
 
-    def _verdict(
-        self, objective: float, lower: float, first: float, feasible: bool, proof: float
-    ) -> tuple[Status | None, str]:
+    def _verdict(self, objective: float, lower: float, first: float, feasible: bool, proof: float) -> Verdict:
         if not feasible:
             if proof > _TIE:
                 return Status.INFEASIBLE, f"every point violates some constraint by at least {proof:.6g}."

@@ -33,6 +33,7 @@ from minmaxcon.core import (
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.solvers.successive.linearised_step import LinearisedStep, linearised_step
 from minmaxcon.solvers.successive.tilted import Tilted
@@ -43,7 +44,7 @@ _ACCEPT, _GOOD = 0.1, 0.7
 """Shares of the predicted decrease from which a step is accepted, and from which the next one may be longer."""
 
 _COST = 0.3
-"""What the worst miss of a target costs at least in the merit, as a share of the objective."""
+"""Least cost of the largest violation in the merit, as a share of the objective."""
 
 _RECENT = 4.0
 """Block k has the share 4 / k in the averages: what was learned at points far away is forgotten as k to the -4.
@@ -393,7 +394,7 @@ class SuccessiveApproximation(Solver):
         self, state: SuccessiveState, runs: Any, step: LinearisedStep, merit: Any, predicted: Any, accepted: Any
     ) -> SuccessiveState:
         """Decide which runs end at the point from which this step was taken, and write the trace."""
-        verdicts: dict[int, tuple[Status | None, str]] = {}
+        verdicts: dict[int, Verdict] = {}
         rows = []
         weight, reach, penalty = state.weight.copy(), state.reach.copy(), state.penalty.copy()
         rejected, restarts = state.rejected.copy(), state.restarts.copy()
@@ -449,7 +450,7 @@ class SuccessiveApproximation(Solver):
         """End the runs that go on once the outer steps are used up, by the best point that they found."""
         if state.outer < self.iterations:
             return state
-        verdicts: dict[int, tuple[Status | None, str]] = {}
+        verdicts: dict[int, Verdict] = {}
         for j in map(int, state.going):
             miss, after = float(state.best.violation[j]), f"after {state.outer} outer steps"
             if state.anchor is not None:

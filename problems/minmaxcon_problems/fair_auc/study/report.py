@@ -199,7 +199,7 @@ def _achieved(rows: Sequence[Row], label: Callable[[str], str]) -> str:
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _LINES = ("-", (0, (4, 1.5, 1, 1.5)), (0, (7, 2)), ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), "-.")
 _BELOW = 0.12
-"""What lies this far below the best AUC of a panel is not drawn but counted: it would flatten all the rest."""
+"""Points this far below the best AUC of a panel are counted instead of drawn, since they would flatten the others."""
 _BEYOND = 0.3
 _GREY = "#6E6E6E"
 
