@@ -91,8 +91,10 @@ class FairAUC(mm.ProblemPlugin):
             Whether features are standardised on the training part; by default as the data set declares, yes for files.
         seed : int
             Seed of the split and of a network's starting parameters.
-        c1, c2 : float
-            The surrogate's loss is :math:`c_1 (c_2 - t)^2` of a difference t of two scores.
+        c1 : float
+            Scale of the surrogate's loss :math:`c_1 (c_2 - t)^2` of a difference t of two scores.
+        c2 : float
+            Margin of that loss.
         radius : float
             Radius of the ball of the model's parameters, in the units in which it is trained.
         model : {"linear", "mlp"} or Model
