@@ -23,7 +23,7 @@ _CAUSE = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
 
 
 def pull_back(
-    problem: MinMaxProblem, anchor: Array, slack: Any, x: Array, violation: Any, *, passes: int = 6
+    problem: MinMaxProblem, interior: Array, slack: Any, x: Array, violation: Any, *, passes: int = 6
 ) -> Points:
     r"""Find the feasible point farthest along the segment from a strictly feasible point to x.
 
@@ -34,7 +34,7 @@ def pull_back(
     ----------
     problem : MinMaxProblem
         The problem, on finite data.
-    anchor : array (R, d)
+    interior : array (R, d)
         Strictly feasible points :math:`x_a`.
     slack : ndarray (R,)
         Their largest :math:`f_i - b_i`, negative.
@@ -53,11 +53,11 @@ def pull_back(
     xp = namespace(x)
     low, low_value = np.zeros(len(slack)), np.asarray(slack, dtype=float)
     high, high_value = np.ones(len(slack)), np.asarray(violation, dtype=float)
-    best = Points.measured(problem, anchor)
+    best = Points.measured(problem, interior)
     for _ in range(passes):
         t = low + (high - low) * (-low_value) / np.maximum(high_value - low_value, 1e-300)
         t = low + (t - low) * (1.0 - 1e-9)  # the chord's root itself can be infeasible by rounding
-        found = Points.measured(problem, anchor + xp.asarray(t[:, None], x) * (x - anchor))
+        found = Points.measured(problem, interior + xp.asarray(t[:, None], x) * (x - interior))
         value = found.violation
         best = where_runs(value <= 0, found, best)
         low, low_value = where_runs(value <= 0, (t, value), (low, low_value))

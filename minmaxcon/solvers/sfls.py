@@ -44,7 +44,7 @@ _TIE = 1e-9
 
 _UNPROVED = "no lower bound is known."
 _ENDED = "the stream has ended; the point is feasible by estimate."
-_KNOWN = ("points", "level", "anchor", "first", "lower", "opening")
+_KNOWN = ("points", "level", "interior", "first", "lower", "opening")
 """The fields that the end of a query changes, one row per run."""
 
 
@@ -56,7 +56,7 @@ class SFLSState(RunsState):
     ----------
     level : ndarray (R,)
         The level r of each run; infinite while a run is still looking for a strictly feasible point.
-    anchor : array (R, d)
+    interior : array (R, d)
         A strictly feasible point of each run, where one is known: the point whose objective was the first level.
     first : ndarray (R,)
         The first level :math:`r_0`.
@@ -75,7 +75,7 @@ class SFLSState(RunsState):
     """
 
     level: Any
-    anchor: Array
+    interior: Array
     first: Any
     opening: Any
     search_dual: DualPoint | None
@@ -198,7 +198,7 @@ class SFLS(Solver):
         return SFLSState(
             **begun,
             level=level,
-            anchor=points.x,
+            interior=points.x,
             first=level.copy(),
             opening=np.full(runs, np.nan),
             search_dual=None,
@@ -294,14 +294,14 @@ class SFLS(Solver):
         hit = (violation < -_TIE) & np.isfinite(found.objective)
         if searching:
             upper = violation
-            known.anchor = where_runs(hit, found.x, known.anchor)
+            known.interior = where_runs(hit, found.x, known.interior)
             known.level = np.where(hit, found.objective + self.slack, known.level)
             known.first = np.where(hit, known.level, known.first)
         else:
             upper = np.maximum(found.objective - known.level, violation)
             if (violation > 0).any():
-                slack = Points.measured(problem, known.anchor).violation
-                back = pull_back(problem, known.anchor, slack, found.x, np.maximum(violation, _TIE))
+                slack = Points.measured(problem, known.interior).violation
+                back = pull_back(problem, known.interior, slack, found.x, np.maximum(violation, _TIE))
                 new = where_runs(violation > 0, back, found)
             weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
             root = np.where(weight > 1e-8, known.level + bound / np.maximum(weight, 1e-8), -np.inf)
@@ -392,7 +392,7 @@ class SFLS(Solver):
             objective = _objective_estimate(state, estimate)
             hit &= np.isfinite(objective)
             known.level = known.first = np.where(hit, objective + self.slack, known.level)
-            known.anchor = where_runs(hit, estimate.x, known.anchor)
+            known.interior = where_runs(hit, estimate.x, known.interior)
             known.points = Points(estimate.x, objective, margins)
         else:
             known.opening = np.where(np.isnan(known.opening), upper, known.opening)

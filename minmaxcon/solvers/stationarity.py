@@ -259,8 +259,8 @@ def _close_gap(problem: MinMaxProblem, found: _Bracket, gap: float = 1e-8, round
         Largest number of levels.
     """
     oracle, position = MirrorProx(), Position.start(np.random.default_rng(0))  # which draws nothing
-    anchor = found.best
-    start = Start(anchor.x, None, position)
+    interior = found.best
+    start = Start(interior.x, None, position)
     for _ in range(rounds):
         level = np.where(np.isfinite(found.lower), found.lower, found.best.objective)
         question, wanted = problem.at_level(level), gap * (1.0 + np.abs(level))
@@ -271,7 +271,7 @@ def _close_gap(problem: MinMaxProblem, found: _Bracket, gap: float = 1e-8, round
         better, before = (weights[:, 0] > 1e-8) & (bound > found.lower), found.gap
         fresh = (better | np.isnan(found.multipliers).any(axis=1))[:, None]
         multipliers = np.where(fresh, weights[:, 1:] / first[:, None], found.multipliers)
-        best = found.best.or_better(_brought_back(problem, anchor, Points.measured(problem, answer.x)))
+        best = found.best.or_better(_brought_back(problem, interior, Points.measured(problem, answer.x)))
         found = _Bracket(best, np.where(better, bound, found.lower), multipliers)
         # Newton's method squares the gap; where it does not even halve, the oracle has come to its end.
         if ((found.gap <= wanted) | ~(found.gap < 0.5 * before)).all():
@@ -280,13 +280,13 @@ def _close_gap(problem: MinMaxProblem, found: _Bracket, gap: float = 1e-8, round
     return found
 
 
-def _brought_back(problem: MinMaxProblem, anchor: Points, found: Points) -> Points:
+def _brought_back(problem: MinMaxProblem, interior: Points, found: Points) -> Points:
     """Return the points, pulled back towards strictly feasible ones where they are not feasible."""
-    back = (found.violation > 0) & (anchor.violation < 0)
+    back = (found.violation > 0) & (interior.violation < 0)
     if not back.any():
         return found
-    slack, violation = np.minimum(anchor.violation, -1e-300), np.maximum(found.violation, 1e-300)
-    nearer: Points = where_runs(back, pull_back(problem, anchor.x, slack, found.x, violation), found)
+    slack, violation = np.minimum(interior.violation, -1e-300), np.maximum(found.violation, 1e-300)
+    nearer: Points = where_runs(back, pull_back(problem, interior.x, slack, found.x, violation), found)
     return nearer
 
 

@@ -15,33 +15,33 @@ def test_points_are_pulled_back_to_the_boundary(name: str) -> None:
     problem = cases.problem(name)
     points = problem.family.refine(problem.primal.sample(np.random.default_rng(0), 300), problem.data)
     points = points[Points.measured(problem, points).violation > 1e-3][:20]
-    anchor = problem.family.refine(np.tile(problem.start_point(), (20, 1)), problem.data)
-    slack, way = Points.measured(problem, anchor).violation, points - anchor
+    interior = problem.family.refine(np.tile(problem.start_point(), (20, 1)), problem.data)
+    slack, way = Points.measured(problem, interior).violation, points - interior
     assert (slack < 0).all()
     low, high = np.zeros(20), np.ones(20)  # the last feasible point of each segment, by bisection
     for _ in range(50):
         middle = 0.5 * (low + high)
-        good = Points.measured(problem, anchor + middle[:, None] * way).violation <= 0
+        good = Points.measured(problem, interior + middle[:, None] * way).violation <= 0
         low, high = np.where(good, middle, low), np.where(good, high, middle)
-    outside = anchor + (1.2 * low)[:, None] * way
+    outside = interior + (1.2 * low)[:, None] * way
     violation = Points.measured(problem, outside).violation
     assert (violation > 0).all()
-    points = pull_back(problem, anchor, slack, outside, violation)
+    points = pull_back(problem, interior, slack, outside, violation)
     found, exact = points.x, Points.measured(problem, points.x)
     assert exact.constraints == pytest.approx(points.constraints, abs=1e-12)
     assert exact.objective == pytest.approx(points.objective, abs=1e-12)
     assert points.feasible.all()
-    share = np.sum((found - anchor) * way, axis=1) / np.sum(way * way, axis=1)
-    assert found == pytest.approx(anchor + share[:, None] * way, abs=1e-12)
+    share = np.sum((found - interior) * way, axis=1) / np.sum(way * way, axis=1)
+    assert found == pytest.approx(interior + share[:, None] * way, abs=1e-12)
     assert (share <= low * (1 + 1e-9)).all()
     assert (share >= 0.95 * low).all()
 
 
 def test_where_no_point_of_the_segment_is_feasible_the_anchor_is_returned() -> None:
     problem = cases.problem("quadratic")
-    anchor = problem.start_point()
-    slack = Points.measured(problem, anchor).violation
+    interior = problem.start_point()
+    slack = Points.measured(problem, interior).violation
     far = np.array([[3.0, 3.0, 3.0]])
-    found = pull_back(problem, anchor, 0.0 * slack, far, Points.measured(problem, far).violation, passes=1)
-    assert (found.x == anchor).all()
+    found = pull_back(problem, interior, 0.0 * slack, far, Points.measured(problem, far).violation, passes=1)
+    assert (found.x == interior).all()
     assert found.feasible.all()

@@ -38,7 +38,7 @@ from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.solvers.successive.linearised_step import LinearisedStep, linearised_step
 from minmaxcon.solvers.successive.tilted import Tilted
 
-__all__ = ["Anchor", "SuccessiveApproximation", "SuccessiveState"]
+__all__ = ["Correction", "SuccessiveApproximation", "SuccessiveState"]
 
 _ACCEPT, _GOOD = 0.1, 0.7
 """Shares of the predicted decrease from which a step is accepted, and from which the next one may be longer."""
@@ -58,8 +58,8 @@ _RESTARTS = 5
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Anchor:
-    r"""What running averages over the blocks of a stream add to the functions of the present block.
+class Correction:
+    r"""Linear terms that tie the functions of the present block of a stream to the averages over all blocks.
 
     At :math:`\tilde x` the functions :math:`f_i(x) + c_i + \langle C_i, x - \tilde x\rangle` have the averages as
     values and gradients.
@@ -91,7 +91,7 @@ class SuccessiveState(RunsState):
     ----------
     block : RefreshedProblem
         The problem on the rows that are looked at now: itself on finite data, on a block of a stream else.
-    anchor : Anchor or None
+    correction : Correction or None
         Ties the block to those before it; None on finite data.
     blocks : ndarray (R,) of int
         Blocks of a stream that were read since each run left its start.
@@ -122,7 +122,7 @@ class SuccessiveState(RunsState):
 
     problem: RefreshedProblem
     block: RefreshedProblem
-    anchor: Anchor | None
+    correction: Correction | None
     blocks: Any
     bias: Any
     gradients: Any
@@ -179,7 +179,7 @@ class SuccessiveApproximation(Solver):
     sample : int
         Rows of a stream's block, which bound the memory; finite data are looked at as a whole.
     inner : Solver, optional
-        Solves the proximal problems :math:`f_s + \hat\rho V` in the place of the linearised step, with V in the norm of
+        Solves the proximal problems :math:`f_s + \hat\rho V` instead of the linearised step, with V in the norm of
         X and with the surrogates as constraints: :class:`SFLS`, from single samples. One outer step is
         then one solve a run; a time limit is looked at between them.
 
@@ -264,7 +264,7 @@ class SuccessiveApproximation(Solver):
             steps=0,
             samples=samples,
             block=block,
-            anchor=None if finite else Anchor(np.zeros(gradients.shape[:2]), np.zeros_like(gradients)),
+            correction=None if finite else Correction(np.zeros(gradients.shape[:2]), np.zeros_like(gradients)),
             blocks=np.zeros(runs, dtype=int),
             bias=bias,
             gradients=gradients,
@@ -299,7 +299,7 @@ class SuccessiveApproximation(Solver):
             begin = SuccessiveApproximation(iterations=state.problem.first_steps)
             begun = begin.step(state.first)
             return self._begun(state, begun) if begin.finished(begun) else replace(state, first=begun)
-        if state.anchor is not None:
+        if state.correction is not None:
             state = _next_block(state, self.sample)
             if self.finished(state):
                 return state
@@ -318,14 +318,14 @@ class SuccessiveApproximation(Solver):
         )
         worst = np.maximum(state.worst[runs], aim.max(axis=1))
         penalty = self._penalty(state.penalty[runs], step, old.objective, aim.max(axis=1), worst)
-        samples = state.samples + (int(problem.data.size or 0) if state.anchor is None else 0)
+        samples = state.samples + (int(problem.data.size or 0) if state.correction is None else 0)
         x = _moved(problem, old.x, step.direction)
         if self.inner is not None:
             x, step, drawn = self._proximal_step(self.inner, state, runs, x, step)
             samples += drawn
         new, new_bias, observation = _observed(problem, x, runs)
-        if state.anchor is not None:
-            added = state.anchor.added(runs, np.asarray(to_numpy(x - old.x), dtype=np.float64))
+        if state.correction is not None:
+            added = state.correction.added(runs, np.asarray(to_numpy(x - old.x), dtype=np.float64))
             new = Points(x, new.objective + added[:, 0], new.constraints + added[:, 1:])
         # The smooth forms, corrected as they were when the step was made.
         change = bias - new_bias
@@ -353,15 +353,15 @@ class SuccessiveApproximation(Solver):
             steps=state.steps + 1,
             samples=samples,
         )
-        if state.anchor is not None:
+        if state.correction is not None:
             state = replace(state, margin=self._aimed_lower(state, runs, new.violation, step, accepted))
         state = self._judged(state, runs, step, merit, predicted, accepted)
         first = np.zeros(len(state.status), dtype=bool)
         if accepted.any():
             first[runs[accepted]] = ~state.moved[runs[accepted]]
             fresh = _gradients(problem, x, observation)
-            if state.anchor is not None:
-                fresh = fresh + state.anchor.slopes[runs]
+            if state.correction is not None:
+                fresh = fresh + state.correction.slopes[runs]
             seen = (new, new_bias, fresh, accepted)
             known = take_runs((state.points, state.bias, state.gradients, state.moved), runs)
             points, bias, gradients, moved = put_runs(
@@ -378,7 +378,7 @@ class SuccessiveApproximation(Solver):
             )
         # The start gives way to the first step that a run accepts: a constant model often starts a fit, and meets every
         # target, but a fit that failed must not return it. On streams the latest point is the best informed one.
-        latest = state.points.feasible & state.best.feasible & (state.anchor is not None)
+        latest = state.points.feasible & state.best.feasible & (state.correction is not None)
         better = state.points.better(state.best) | latest | first
         return self._limited(replace(state, best=where_runs(better, state.points, state.best)))
 
@@ -399,7 +399,7 @@ class SuccessiveApproximation(Solver):
         weight, reach, penalty = state.weight.copy(), state.reach.copy(), state.penalty.copy()
         rejected, restarts = state.rejected.copy(), state.restarts.copy()
         small = self.tolerance * (1.0 + np.abs(merit))
-        margin, exact = state.margin.copy(), state.anchor is None
+        margin, exact = state.margin.copy(), state.correction is None
         for i, j in enumerate(map(int, runs)):
             here = state.points.violation[j]
             still = exact and step.residual[i] <= small[i] and predicted[i] <= small[i]
@@ -453,7 +453,7 @@ class SuccessiveApproximation(Solver):
         verdicts: dict[int, Verdict] = {}
         for j in map(int, state.going):
             miss, after = float(state.best.violation[j]), f"after {state.outer} outer steps"
-            if state.anchor is not None:
+            if state.correction is not None:
                 verdicts[j] = Status.BUDGET, f"{after}, {_estimated(state, j)}"
             else:
                 status = Status.BUDGET if miss <= 0 else Status.OUT_OF_REACH
@@ -549,7 +549,7 @@ def _next_block(state: SuccessiveState, rows: int) -> SuccessiveState:
         next=Start(x, None, position),
         samples=state.samples + position.samples - state.next.position.samples,
         block=block,
-        anchor=Anchor(values - seen, gradients - slopes),
+        correction=Correction(values - seen, gradients - slopes),
         blocks=blocks,
         bias=bias,
         gradients=gradients,
@@ -597,8 +597,8 @@ def _proximal_problem(state: SuccessiveState, run: Any) -> tuple[MinMaxProblem, 
     center = np.asarray(to_numpy(x), dtype=np.float64)[0]
     block = state.block.take([run])
     problem = replace(block.refreshed(block.measure.observe(x)), start=center)
-    if state.anchor is not None:
-        functions, slopes = [problem.objective, *problem.constraints], state.anchor.slopes[run]
+    if state.correction is not None:
+        functions, slopes = [problem.objective, *problem.constraints], state.correction.slopes[run]
         tilted = [Tilted(f, slope, center) for f, slope in zip(functions, slopes, strict=True)]
         problem = replace(problem, objective=tilted[0], constraints=tilted[1:])
     smooth = exact_values(problem.family, x, problem.data)[0]
