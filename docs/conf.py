@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib import import_module
-from importlib.metadata import version as installed_version
+from importlib.metadata import distribution, metadata
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.nodes import make_refnode
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+_HERE = Path(__file__).parent
 
 
-def _apart(index: Path) -> dict[str, str]:
+def _public(index: Path) -> dict[str, list[str]]:
+    """Return the public names of the modules that the API pages list, by module."""
+    lines = index.read_text(encoding="utf-8").splitlines()
+    modules = [line.strip() for line in lines if line.startswith("   minmaxcon")]
+    return {module: list(getattr(import_module(module), "__all__", ())) for module in modules}
+
+
+def _apart(public: dict[str, list[str]]) -> dict[str, str]:
     """Return other file names for functions whose pages would differ from a class's by case only."""
-    names = [line.strip() for line in index.read_text(encoding="utf-8").splitlines() if line.startswith("   minmaxcon")]
-    found = [f"{module}.{name}" for module in names for name in getattr(import_module(module), "__all__", ())]
+    found = [f"{module}.{name}" for module, names in public.items() for name in names]
     return {
         name: f"{name}-function"
         for name in found
@@ -18,10 +36,34 @@ def _apart(index: Path) -> dict[str, str]:
     }
 
 
+def _links(public: dict[str, list[str]]) -> dict[str, str]:
+    """Return the full name of every way in which the pages and the programs in them write a public name.
+
+    ``mm.SFLS`` and ``minmaxcon.SFLS`` are the names that users write; a bare ``SFLS`` counts where one module alone
+    has it.
+    """
+    found: dict[str, str] = {}
+    counts = Counter(name for names in public.values() for name in names)
+    top = set(import_module("minmaxcon").__all__)
+    for module, names in public.items():
+        for name in names:
+            full = f"{module}.{name}"
+            if name in top and module.startswith("minmaxcon."):
+                found.setdefault(f"mm.{name}", full)
+                found.setdefault(f"minmaxcon.{name}", full)
+            if counts[name] == 1 and not name.islower():
+                found[name] = full
+    return found
+
+
+_PUBLIC = _public(_HERE / "api" / "index.rst")
+_LINKS = _links(_PUBLIC)
+_METADATA = metadata("minmaxcon")
+
 project = "minmaxcon"
 author = "minmaxcon authors"
 copyright = "minmaxcon authors"
-release = version = installed_version("minmaxcon")
+release = version = _METADATA["Version"]
 
 # No intersphinx: the build must need no network.
 extensions = [
@@ -30,7 +72,9 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "myst_parser",
     "numpydoc",
+    "sphinx_codeautolink",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinxcontrib.bibtex",
@@ -46,7 +90,7 @@ default_role = "any"
 autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
-autosummary_filename_map = _apart(Path(__file__).with_name("api") / "index.rst")
+autosummary_filename_map = _apart(_PUBLIC)
 autodoc_typehints = "none"  # the docstrings tell the types, with shapes
 autodoc_member_order = "bysource"  # what is needed first stands first
 # What scikit-learn and pydantic write into their classes refers to pages of their own documentation.
@@ -63,6 +107,10 @@ bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 bibtex_reference_style = "author_year"
 
+# MathJax 3 comes with a package, so that the built site shows mathematics without a network. Its Sphinx extension would
+# stop a parallel build, and does no more than this.
+_MATHJAX = Path(str(distribution("sphinx-mathjax-offline").locate_file("sphinx-mathjax-offline")), "static")
+mathjax_path = "mathjax/tex-chtml.js"
 mathjax3_config = {
     "tex": {
         "macros": {
@@ -81,20 +129,67 @@ mathjax3_config = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+# The names in programs link too: where a program says `mm.SFLS`, the page documents `minmaxcon.solvers.SFLS`.
+codeautolink_inventory_map = {name: full for name, full in _LINKS.items() if name.startswith("minmaxcon.")}
+codeautolink_global_preface = "import minmaxcon as mm\nimport numpy as np"
+
 html_theme = "pydata_sphinx_theme"
 html_title = "minmaxcon"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(_MATHJAX)]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
+_SOURCE = [url.partition(", ")[2] for url in _METADATA.get_all("Project-URL") or () if url.startswith("Repository, ")]
 html_theme_options = {
     "navbar_start": ["navbar-logo"],
-    "navbar_end": ["theme-switcher"],
+    "navbar_center": [],  # the navigation on the left has every page
+    "navbar_end": ["theme-switcher", *(["navbar-icon-links"] if _SOURCE else [])],
+    "icon_links": [{"name": "Repository", "url": url, "icon": "fa-solid fa-code-branch"} for url in _SOURCE],
     "secondary_sidebar_items": ["page-toc"],
-    "footer_start": ["copyright"],
+    "footer_start": ["about"],
     "footer_end": ["sphinx-version"],
     "show_nav_level": 1,
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "logo": {"text": "minmaxcon"},
+    "logo": {"text": f"minmaxcon {version}"},
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "start": [], "errata": [], "design": [], "experiments": [], "references": []}
+html_sidebars = {"**": ["sidebar-nav"]}
+
+
+def _documented(env: BuildEnvironment, written: str) -> str | None:
+    full = _LINKS.get(written)
+    return full if full in env.domains.python_domain.objects else None
+
+
+def _reference(app: Sphinx, env: BuildEnvironment, docname: str, full: str, content: nodes.Node) -> nodes.reference:
+    entry = env.domains.python_domain.objects[full]
+    return make_refnode(app.builder, docname, entry.docname, entry.node_id, content, full)
+
+
+class _Literals(SphinxPostTransform):
+    """Links from literals that are public names, such as ``mm.SFLS`` or ``mm.solve(...)``."""
+
+    default_priority = 5
+
+    def run(self, **_: Any) -> None:
+        for literal in list(self.document.findall(nodes.literal)):
+            text = literal.astext()
+            full = _documented(self.env, text.partition("(")[0])
+            if full is None or isinstance(literal.parent, nodes.reference) or "\n" in text:
+                continue
+            link = _reference(self.app, self.env, self.env.docname, full, literal.deepcopy())
+            literal.replace_self(link)
+
+
+def _missing(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node) -> nodes.reference | None:
+    """Resolve a reference by the name that users write, such as :class:`minmaxcon.SFLS`."""
+    full = _documented(env, node.get("reftarget", ""))
+    return None if full is None else _reference(app, env, node["refdoc"], full, content)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the links between names."""
+    app.connect("missing-reference", _missing)
+    app.add_post_transform(_Literals)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
