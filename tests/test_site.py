@@ -41,7 +41,7 @@ async function look(page, width) {
   };
   const wide = inside.scrollingElement.scrollWidth - width;
   if (wide > 0) say(`the page is ${wide} px too wide`, "");
-  for (const e of inside.querySelectorAll(".bd-article pre, .bd-article div.math, .bd-article table, .bd-article img")) {
+  for (const e of inside.querySelectorAll(":is(pre, div.math, table, img):is(.bd-article *)")) {
     const box = e.closest(".pst-scrollable-table-container") ?? e;
     const by = box.scrollWidth - box.clientWidth;
     if (by > 1 && (width >= 1000 || !scrolls(e))) say(`${e.tagName} is cut by ${by} px`, e.textContent);
@@ -82,12 +82,13 @@ def address(site: Path, pages: list[str]) -> Iterator[str]:
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
-            if self.path != "/harness":
-                return super().do_GET()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(harness)
+            if self.path == "/harness":
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(harness)
+            else:
+                super().do_GET()
 
         def log_message(self, *_: object) -> None:
             pass

@@ -39,7 +39,7 @@ __all__ = ["FairAUCClassifier"]
 class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Binary classifier of the best AUC whose AUC-based fairness gap is at most ``max_gap``.
 
-    .. math:: \max_h AUC(h; D_+, D_-) \quad\text{s.t.}\quad |AUC(h; G_1, G_1') - AUC(h; G_2, G_2')| \le \mathtt{max\_gap}
+    .. math:: \max_h AUC(h; D_+, D_-) \ \text{s.t.}\  |AUC(h; G_1, G_1') - AUC(h; G_2, G_2')| \le \mathtt{max\_gap}
 
     X is what the model sees; the sensitive attribute is needed for fitting only, and is a feature only if X has it.
 
