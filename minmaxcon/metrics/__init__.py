@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from minmaxcon.metrics.auc import AUCEstimate, auc, auc_gap, auc_gap_with_interval, auc_with_interval
+from minmaxcon.metrics.auc import auc, auc_gap
+from minmaxcon.metrics.intervals import AUCEstimate, AUCStatistic, auc_gap_with_interval, auc_with_interval
 
-__all__ = ["AUCEstimate", "auc", "auc_gap", "auc_gap_with_interval", "auc_with_interval"]
+__all__ = ["AUCEstimate", "AUCStatistic", "auc", "auc_gap", "auc_gap_with_interval", "auc_with_interval"]

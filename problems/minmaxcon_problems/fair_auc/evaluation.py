@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon import metrics
 from minmaxcon.metrics import AUCEstimate, auc_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
@@ -142,28 +140,15 @@ def measured_model(
 ) -> tuple[AUCEstimate, AUCEstimate]:
     """Return true gap and AUC of a model with parameters (d,), each with its 95% interval.
 
-    A row stands for ``row_weight`` (n,) rows: values are weighted, and intervals keep the standard errors of the rows.
+    A row stands for ``row_weight`` (n,) rows: values and intervals are weighted.
     """
-    scores = model.predict(parameters, rows.features)
-    gap, accuracy = _estimates(scores, rows, metric)
-    if row_weight is None:
-        return gap, accuracy
-    mass = np.asarray(row_weight, dtype=np.float64)
+    return _estimates(model.predict(parameters, rows.features), rows, metric, row_weight)
 
-    def weighted(own: Any, other: Any) -> float:
-        return float(metrics.auc(scores[own], scores[other], weights=(mass[own], mass[other])))
 
-    masks = metric.masks(rows.label, rows.group).T
+def _estimates(
+    scores: Any, rows: LabelledData, metric: FairnessMetric, row_weight: Any = None
+) -> tuple[AUCEstimate, AUCEstimate]:
+    gap = true_gap_with_interval(scores, rows.label, rows.group, metric, row_weight=row_weight)
     positive = rows.label > 0
-    apart = abs(weighted(masks[0], masks[1]) - weighted(masks[2], masks[3]))
-    return _moved(gap, apart), _moved(accuracy, weighted(positive, ~positive))
-
-
-def _estimates(scores: Any, rows: LabelledData, metric: FairnessMetric) -> tuple[AUCEstimate, AUCEstimate]:
-    gap = true_gap_with_interval(scores, rows.label, rows.group, metric)
-    return gap, auc_with_interval(scores[rows.label > 0], scores[rows.label < 0])
-
-
-def _moved(estimate: AUCEstimate, value: float) -> AUCEstimate:
-    below, above = estimate.value - estimate.lower, estimate.upper - estimate.value
-    return replace(estimate, value=value, lower=max(0.0, value - below), upper=min(1.0, value + above))
+    pair = None if row_weight is None else (row_weight[positive], row_weight[~positive])
+    return gap, auc_with_interval(scores[positive], scores[~positive], weights=pair)

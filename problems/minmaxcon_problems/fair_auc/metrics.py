@@ -136,11 +136,15 @@ class FairnessMetric:
         :math:`G_1, G_1', G_2, G_2'`.
     description : str
         What a small value means, one sentence.
+    favours : pair of str
+        What a positive and a negative signed gap say, of ``{protected}`` and ``{unprotected}``; empty where nothing
+        more can be said than the two AUCs.
     """
 
     name: str
     subsets: Subsets
     description: str = ""
+    favours: tuple[str, str] = ("", "")
 
     def masks(self, label: Any, group: Any) -> Mask:
         """Return which rows belong to G1, G1', G2 and G2'.
@@ -228,6 +232,8 @@ _PROTECTED, _UNPROTECTED = Subset(group=1), Subset(group=-1)
 _POSITIVE_PROTECTED, _NEGATIVE_PROTECTED = Subset(1, 1), Subset(-1, 1)
 _POSITIVE_UNPROTECTED, _NEGATIVE_UNPROTECTED = Subset(1, -1), Subset(-1, -1)
 
+_FAVOURED = ("{protected} is favoured", "{unprotected} is favoured")
+
 METRICS: dict[str, FairnessMetric] = {
     metric.name: metric
     for metric in (
@@ -235,31 +241,37 @@ METRICS: dict[str, FairnessMetric] = {
             "group",
             (_PROTECTED, _UNPROTECTED, _EVERYONE, _EVERYONE),
             "The score says little about the group: AUC for predicting it near one half (example 1).",
+            _FAVOURED,
         ),
         FairnessMetric(
             "inter_group",
             (_POSITIVE_PROTECTED, _NEGATIVE_UNPROTECTED, _POSITIVE_UNPROTECTED, _NEGATIVE_PROTECTED),
             "A positive is ranked above a negative of the other group equally often, whichever its group (example 2).",
+            _FAVOURED,
         ),
         FairnessMetric(
             "intra_group",
             (_POSITIVE_PROTECTED, _NEGATIVE_PROTECTED, _POSITIVE_UNPROTECTED, _NEGATIVE_UNPROTECTED),
             "The AUC for the label is the same within either group (example 3).",
+            ("{protected} is ranked more accurately", "{unprotected} is ranked more accurately"),
         ),
         FairnessMetric(
             "positive_equality_gap",
             (_POSITIVE_PROTECTED, _POSITIVE, _EVERYONE, _EVERYONE),
             "Protected positives are ranked among all positives as any other (example 4).",
+            _FAVOURED,
         ),
         FairnessMetric(
             "negative_equality_gap",
             (_NEGATIVE_PROTECTED, _NEGATIVE, _EVERYONE, _EVERYONE),
             "Protected negatives are ranked among all negatives as any other (example 4).",
+            _FAVOURED,
         ),
         FairnessMetric(
             "bpsn_bnsp",
             (_POSITIVE, _NEGATIVE_PROTECTED, _POSITIVE_PROTECTED, _NEGATIVE),
             "Protected negatives against all positives, and protected positives against all negatives (example 5).",
+            _FAVOURED[::-1],
         ),
     )
 }
@@ -299,7 +311,9 @@ def resolve_metric(metric: str | FairnessMetric | Sequence[Any]) -> FairnessMetr
     return FairnessMetric("custom", (first, first_other, second, second_other), "Four subsets of the caller's own.")
 
 
-def true_gap(scores: Any, label: Any, group: Any, metric: str | FairnessMetric | Sequence[Any]) -> Any:
+def true_gap(
+    scores: Any, label: Any, group: Any, metric: str | FairnessMetric | Sequence[Any], *, row_weight: Any = None
+) -> Any:
     r"""Return :math:`|AUC(G_1, G_1') - AUC(G_2, G_2')|` of the scores themselves, not of a surrogate.
 
     Parameters
@@ -310,6 +324,8 @@ def true_gap(scores: Any, label: Any, group: Any, metric: str | FairnessMetric |
         -1 or +1 each.
     metric : str, FairnessMetric or four subsets
         As in :func:`resolve_metric`.
+    row_weight : array (n,), optional
+        Positive weights of the rows.
 
     Returns
     -------
@@ -319,18 +335,26 @@ def true_gap(scores: Any, label: Any, group: Any, metric: str | FairnessMetric |
     Raises
     ------
     InvalidInput
-        Scores that are not finite, signs other than -1 and +1, lengths that differ, or no such metric.
+        Scores that are not finite, weights that are not positive, signs other than -1 and +1, lengths that differ, or
+        no such metric.
     """
     masks = resolve_metric(metric).masks(label, group)
-    return auc_gap(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]))
+    return auc_gap(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]), row_weight=row_weight)
 
 
 def true_gap_with_interval(
-    scores: Any, label: Any, group: Any, metric: str | FairnessMetric | Sequence[Any], confidence: float = 0.95
+    scores: Any,
+    label: Any,
+    group: Any,
+    metric: str | FairnessMetric | Sequence[Any],
+    confidence: float = 0.95,
+    *,
+    row_weight: Any = None,
 ) -> AUCEstimate:
-    """Return the true gap with its DeLong interval of the given confidence, in (0, 1), and the four subsets' sizes.
+    """Return the true gap with its interval of the given confidence, in (0, 1), and the four subsets' sizes.
 
     Arguments and errors are those of :func:`true_gap`; see :func:`minmaxcon.metrics.auc_gap_with_interval`.
     """
     masks = resolve_metric(metric).masks(label, group)
-    return auc_gap_with_interval(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]), confidence)
+    pairs = (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3])
+    return auc_gap_with_interval(scores, *pairs, confidence, row_weight=row_weight)

@@ -15,7 +15,8 @@ from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.datasets import stratified_parts
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.measured import Compared, Measured
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 
 from .incremental import Incremental
 from .inputs import (
@@ -31,6 +32,7 @@ from .inputs import (
     sensitive_column,
     validated,
 )
+from .measures import LabelledScores, scores_of_classifier
 from .training import Fitted, asked_of, fit_rows, fit_stream
 
 __all__ = ["FairAUCClassifier"]
@@ -95,6 +97,13 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The labels, sorted. ``decision_function`` is positive for the second one.
     n_features_in_, feature_names_in_
         As scikit-learn has them.
+    positive_, negative_ : object
+        The labels that were meant.
+    protected_, reference_ : object
+        The protected value of the sensitive features, and what it was compared with: the other value, or "not ..."
+        where there are several. None without sensitive features.
+    groups_ : tuple
+        All values of the sensitive features.
     gap_, auc_ : AUCEstimate
         True gap and AUC with intervals, on the held-out part where there is one, else on the training data.
     status_, reason_
@@ -213,9 +222,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 raise DataError("y", f"has one class only, {listed[0]!r} in every row; give rows of two classes.")
             chosen = positive_code(listed, self.positive)
             sign, constrained = np.where(code == chosen, 1, -1).astype(np.int8), sensitive_features is not None
-            group, group_values = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE)
+            group, group_values, groups = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE), ()
             if constrained:
-                group, group_values = group_signs(sensitive_column(sensitive_features, len(sign)), self.protected)
+                column = sensitive_column(sensitive_features, len(sign))
+                group, group_values, groups = group_signs(column, self.protected)
             else:
                 _warn_unconstrained()
             values = (listed[1 - chosen], listed[chosen])
@@ -223,7 +233,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             validation, share = None, self.validation_fraction
             if share is not None:
                 rows, validation = stratified_parts(rows, (1.0 - share, share), asked.target.seed)
-            self._fitted = fit_rows(self, asked, rows, validation, classes, constrained=constrained)
+            self._fitted = fit_rows(self, asked, rows, validation, classes, constrained=constrained, groups=groups)
             self._stream = None
         return self
 
@@ -333,6 +343,147 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         decision = self.decision_function(X)
         # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
         return np.exp(-np.logaddexp(0.0, np.stack([decision, -decision], axis=1)))
+
+    def measure(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        metric: Any = None,
+        confidence: float = 0.95,
+    ) -> Measured:
+        """Measure AUC and fairness on rows, such as new ones, with positive label and protected group as fitted.
+
+        Parameters
+        ----------
+        X : array_like, data frame or CSR (n, d)
+            Features.
+        y : array_like (n,)
+            Labels, of those that were fitted.
+        sensitive_features : array_like (n,), optional
+            Groups, of those that were fitted; without them there is no gap.
+        sample_weight : array_like (n,), optional
+            Weights of the rows; a row of weight 0 is left out.
+        metric : str, FairnessMetric or four subsets, optional
+            The fairness metric; by default that of the fit.
+        confidence : float
+            Of all intervals, in (0, 1).
+
+        Returns
+        -------
+        Measured
+            ``auc``, ``gap``, ``signed_gap`` and ``favours``, which says in words of the metric which side is favoured;
+            ``groups``, ``cells`` (rows of each label and group) and ``reasons``; ``str`` of it is a summary.
+
+        Raises
+        ------
+        InvalidInput, DataError, ValueError
+            Rows that cannot be used, or a label or group that was not fitted; the message names it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X, group = rng.normal(size=(400, 3)), np.repeat(["a", "b"], 200)
+        >>> y = X[:, 0] + (group == "a") + rng.normal(size=400) > 0
+        >>> clf = FairAUCClassifier("group", max_gap=0.05).fit(X, y, sensitive_features=group)
+        >>> found = clf.measure(X, y, sensitive_features=group)
+        >>> found.gap.value == clf.gap_.value, sum(cell.rows for cell in found.cells)
+        (True, 400)
+        """
+        rows = self._rows_to_measure(X, y, sensitive_features, sample_weight)
+        chosen = resolve_metric(self.metric if metric is None else metric)
+        return rows.measured(self._scores(X), chosen, confidence)
+
+    def compare(
+        self,
+        other: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        metric: Any = None,
+        confidence: float = 0.95,
+    ) -> Compared:
+        """Compare this model with another one on the same rows.
+
+        Parameters
+        ----------
+        other : classifier or array_like (n,)
+            Any fitted classifier of the same classes, or scores, higher for the positive label.
+        X, y, sensitive_features, sample_weight, metric, confidence
+            As for :meth:`measure`.
+
+        Returns
+        -------
+        Compared
+            ``auc`` and ``gap``: this model's less the other's, paired through the rows by DeLong's covariance, with
+            intervals and p-values; ``signed_gaps`` by group; ``first`` and ``second``, either model measured.
+
+        Raises
+        ------
+        InvalidInput, DataError, ValueError
+            As for :meth:`measure`; another model of other classes, or one that gives no scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X, group = rng.normal(size=(400, 3)), np.repeat(["a", "b"], 200)
+        >>> y = X[:, 0] + (group == "a") + rng.normal(size=400) > 0
+        >>> fair, free = (
+        ...     FairAUCClassifier("group", max_gap=gap).fit(X, y, sensitive_features=group) for gap in (0.05, 1)
+        ... )
+        >>> found = fair.compare(free, X, y, sensitive_features=group)
+        >>> bool(found.gap.value < 0), bool(found.gap.p_value < 0.05)
+        (True, True)
+        """
+        rows = self._rows_to_measure(X, y, sensitive_features, sample_weight)
+        chosen = resolve_metric(self.metric if metric is None else metric)
+        rival = scores_of_classifier(other, X, self.classes_.tolist(), self.positive_)
+        return rows.compared(self._scores(X), rival, chosen, confidence)
+
+    def _scores(self, X: Any) -> Any:
+        """Return scores (n,) that are higher for the positive label."""
+        return self._result().direction * self.decision_function(X)
+
+    def _rows_to_measure(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> LabelledScores:
+        result = self._result()
+        require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
+        known = {"groups": result.groups, "group_values": result.group_values} if result.constrained else {}
+        return LabelledScores(
+            y, sensitive_features, sample_weight, protected=self.protected, labels=result.labels, **known
+        )
+
+    @property
+    def positive_(self) -> Any:
+        """The label that was meant by positive."""
+        return self._result().labels[1]
+
+    @property
+    def negative_(self) -> Any:
+        """The other label."""
+        return self._result().labels[0]
+
+    @property
+    def protected_(self) -> Any:
+        """The protected value of the sensitive features; None without them."""
+        result = self._result()
+        return result.group_values[1] if result.constrained else None
+
+    @property
+    def reference_(self) -> Any:
+        """The other value, or "not ...", with which the protected group was compared; None without groups."""
+        result = self._result()
+        return result.group_values[0] if result.constrained else None
+
+    @property
+    def groups_(self) -> tuple[Any, ...]:
+        """All values of the sensitive features, in order of appearance."""
+        return self._result().groups
 
     @property
     def coef_(self) -> Any:

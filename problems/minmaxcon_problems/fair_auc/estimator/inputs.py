@@ -263,8 +263,8 @@ def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any)
     return protected_of(values, counts, SENSITIVE, option="protected=")
 
 
-def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any]]:
-    """Return the signs (n,) of the groups, +1 protected, and their values (unprotected, protected).
+def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any], tuple[Any, ...]]:
+    """Return the signs (n,) of the groups, +1 protected, their values (unprotected, protected), and all values.
 
     The column has no missing value; several unprotected values are called "not ...". Raises as :func:`protected_code`.
     """
@@ -272,7 +272,7 @@ def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any]]:
     codes = vocabulary.encode(column)
     values = vocabulary.values
     chosen = protected_code(values, np.bincount(codes).tolist(), protected)
-    return signs_of(codes, chosen, values)
+    return *signs_of(codes, chosen, values), tuple(values)
 
 
 def only(values: Any) -> Any:

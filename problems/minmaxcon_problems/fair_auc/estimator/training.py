@@ -173,7 +173,8 @@ class Fitted:
 
     ``log_odds`` leads from scores to the log-odds of the positive label, and ``classes`` (2,) are the labels, sorted.
     ``direction`` is 1 where the positive label is the second one, as scikit-learn's scores mean it, else -1;
-    ``constrained`` whether sensitive features were there.
+    ``constrained`` whether sensitive features were there. ``labels`` are the values (negative, positive),
+    ``group_values`` (unprotected, protected), and ``groups`` all values of the sensitive features.
     """
 
     fit: FairFit
@@ -182,6 +183,9 @@ class Fitted:
     classes: Any
     direction: int
     constrained: bool
+    labels: tuple[Any, Any]
+    group_values: tuple[Any, Any]
+    groups: tuple[Any, ...]
 
     def decision(self, features: Any) -> Any:
         """Return the log-odds (n,) of the second class for raw features (n, d), dense or CSR."""
@@ -214,13 +218,14 @@ def fit_rows(
     classes: Any,
     *,
     constrained: bool,
+    groups: tuple[Any, ...],
     row_weight: Any = None,
 ) -> Fitted:
     """Scale, train and calibrate, on training and held-out rows in raw units.
 
-    The estimator gives model, standardize and score_bound; ``classes`` (2,) are the labels, sorted; a training row
-    stands for ``row_weight`` (n,) rows. Raises InvalidInput or DataError for what cannot be used; warns with
-    ConvergenceWarning where the target was not met.
+    The estimator gives model, standardize and score_bound; ``classes`` (2,) are the labels, sorted, ``groups`` the
+    values of the sensitive features; a training row stands for ``row_weight`` (n,) rows. Raises InvalidInput or
+    DataError for what cannot be used; warns with ConvergenceWarning where the target was not met.
     """
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
     if scaler is not None:
@@ -244,6 +249,9 @@ def fit_rows(
         classes=classes,
         direction=1 if rows.label_values[1] == classes[1] else -1,
         constrained=constrained,
+        labels=rows.label_values,
+        group_values=rows.group_values,
+        groups=groups,
     )
 
 
@@ -269,6 +277,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         validation,
         np.array(sorted(rows.label_values)),
         constrained=stream.constrained,
+        groups=tuple(stream.groups.values),
         row_weight=weight,
     )
 

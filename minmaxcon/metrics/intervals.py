@@ -1,0 +1,407 @@
+r"""Confidence intervals of AUCs, of their gaps and of paired differences, which hold for small and separated sets.
+
+An AUC is a mean of structural components :math:`V_i = \Pr_{G'}(h_i > h') + \frac12 \Pr_{G'}(h_i = h')` of the members
+of G and, likewise, of those of G'; its variance follows from theirs [1]_. A row that belongs to several sets adds up
+its components, which gives the covariance of any two AUCs on the same rows.
+
+**One AUC.** DeLong's variance is 0 where two sets are separated, and wild where they are small. The variance of the
+components of each set, n members, is therefore shrunk towards :math:`\frac34\theta(1-\theta)`, three quarters of the
+largest possible one [2]_, which counts as two members:
+
+.. math:: S^* = \frac{k S + 2\cdot\frac34\theta(1-\theta)}{k + 2}, \qquad
+    k = \frac{n-1}{n}\frac{\left(\sum_i (V_i-\theta)^2\right)^2}{\sum_i (V_i-\theta)^4},
+
+k being the number of members that S is known from. The end points are those of Wilson's score interval for
+:math:`\sum S^*/n` in the place of a binomial variance: the numbers p with
+:math:`(\theta-p)^2 = z^2\,\frac{p(1-p)}{\theta(1-\theta)}\sum S^*/n`. They never leave [0, 1], and never meet unless a
+set is compared with itself.
+
+**A difference** of two statistics has the interval of Newcombe's square-and-add method with correlation (MOVER [3]_)
+from the end points of both. The difference of an AUC gap and the bound 0 is folded: see :meth:`AUCStatistic.__abs__`.
+
+**Weights** are those of sampling: a row of weight 2 counts twice, and remains one observation. The size of a set is
+then Kish's :math:`(\sum w)^2/\sum w^2`.
+
+References
+----------
+.. [1] E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, Comparing the areas under two or more correlated receiver
+   operating characteristic curves: a nonparametric approach, Biometrics 44 (1988), 837-845.
+.. [2] Z. W. Birnbaum and O. M. Klose, Bounds for the variance of the Mann-Whitney statistic, Annals of Mathematical
+   Statistics 28 (1957), 933-945.
+.. [3] R. G. Newcombe, MOVER-R confidence intervals for ratios and products of two independently estimated quantities,
+   Statistical Methods in Medical Research 25 (2016), 1774-1778; G. Y. Zou and A. Donner, Construction of confidence
+   limits about effect measures: a general approach, Statistics in Medicine 27 (2008), 1693-1702.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minmaxcon.checks import number
+from minmaxcon.metrics.auc import Mask, Pair, auc, checked_pairs, checked_row_weight, checked_scores
+
+__all__ = ["AUCEstimate", "AUCStatistic", "auc_gap_with_interval", "auc_with_interval"]
+
+Floats = NDArray[np.float64]
+
+_PRIOR_MEMBERS, _PRIOR_SHARE = 2.0, 0.75
+"""How many members the variance that is shrunk to counts for, and its share of the largest possible one.
+
+By simulation these are the smallest of a grid at which intervals cover for sets of 2 to 50 members whose scores differ
+in shape and spread; see the tests of coverage.
+"""
+
+_AREA = "Wilson score interval, DeLong variance shrunk"
+_DIFFERENCE = "MOVER of Wilson score intervals, DeLong covariance"
+
+
+@dataclass(frozen=True, slots=True)
+class AUCEstimate:
+    """An AUC, or a difference of AUCs, with its confidence interval; undefined values are NaN and say why.
+
+    Attributes
+    ----------
+    value : float
+        The estimate, in [0, 1], or in [-1, 1] for a signed difference; NaN where a set is empty.
+    lower, upper : float
+        End points of the interval, within the same range; NaN where there is no interval.
+    standard_error : float
+        DeLong's standard error; NaN where a set has fewer than two members. For a gap, that of the signed difference.
+    counts : tuple of int
+        Sizes of the sets, in the order of the arguments.
+    reason : str
+        Empty, or why the value or its interval is undefined.
+    method : str
+        How the interval was made.
+    p_value : float or None
+        For a signed difference, one less the largest confidence at which its interval excludes 0; else None.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    standard_error: float
+    counts: tuple[int, ...]
+    reason: str = ""
+    method: str = ""
+    p_value: float | None = None
+
+    @property
+    def defined(self) -> bool:
+        """Whether the value is a number."""
+        return not math.isnan(self.value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON knows them: None in the place of NaN."""
+        plain = {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in asdict(self).items()}
+        return {**plain, "counts": list(self.counts)}
+
+    def __str__(self) -> str:
+        if not self.defined:
+            return f"undefined ({self.reason})"
+        if math.isnan(self.lower):
+            return f"{self.value:.4f} (no interval: {self.reason})"
+        p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        return f"{self.value:.4f} [{self.lower:.4f}, {self.upper:.4f}]{p}"
+
+
+Ends = Callable[[float], tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AUCStatistic:
+    """An AUC or a combination of AUCs of the same n rows, from which intervals at any confidence follow.
+
+    ``first - second`` is a difference, paired through the rows, also of two scores of the same rows; ``abs`` of a
+    difference is a gap.
+
+    Attributes
+    ----------
+    value : float
+        The statistic; NaN where a set is empty.
+    share : ndarray (n,)
+        Each row's share in the error; the sum of squares is DeLong's variance.
+    counts : tuple of int
+        Sizes of the sets.
+    reason : str
+        Empty, or why the value or its interval is undefined.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> label = np.array([True, True, True, False, False, False])
+    >>> one = AUCStatistic.of(np.array([3.0, 2, 1, 2, 0, 0]), label, ~label)
+    >>> other = AUCStatistic.of(np.array([3.0, 2, 1, 5, 0, 6]), label, ~label)
+    >>> (one - other).estimate().value > 0
+    True
+    """
+
+    value: float
+    share: Floats
+    counts: tuple[int, ...]
+    reason: str
+    method: str
+    variance: float
+    ends: Ends
+    signed: bool = False
+
+    @classmethod
+    def of(
+        cls, scores: Any, own: Any, other: Any, row_weight: Any = None, names: Sequence[str] = ("G", "G'")
+    ) -> AUCStatistic:
+        """Return the AUC of two sets of rows.
+
+        Parameters
+        ----------
+        scores : array (n,)
+            Score of every row, in any unit.
+        own, other : boolean array (n,)
+            The set that should score higher, and the other one; they may overlap.
+        row_weight : array (n,), optional
+            Positive weights of the rows.
+        names : two str
+            How messages call the sets.
+
+        Raises
+        ------
+        InvalidInput
+            Scores that are not finite numbers, masks that are not boolean or of another length, or weights that are
+            not positive.
+        """
+        array = checked_scores("scores", scores, (1,))
+        weight = checked_row_weight(row_weight, array.size)
+        (a, b), _ = checked_pairs((own, other), (own, other), array.size)
+        return _area(array, a, b, weight, names)
+
+    def __sub__(self, other: AUCStatistic) -> AUCStatistic:
+        """Return the difference of two statistics of the same rows; that of one and itself is 0 for certain."""
+        if other is self:
+            nothing = np.zeros_like(self.share)
+            return AUCStatistic(
+                0.0 * self.value, nothing, 2 * self.counts, self.reason, _DIFFERENCE, 0.0, _point(0.0), signed=True
+            )
+        value, share = self.value - other.value, self.share - other.share
+        product = math.sqrt(self.variance * other.variance)
+        correlation = min(1.0, max(-1.0, float(self.share @ other.share) / product)) if product > 0 else 0.0
+
+        def ends(z: float) -> tuple[float, float]:
+            """Return the end points by the square-and-add method."""
+            (low, high), (other_low, other_high) = self.ends(z), other.ends(z)
+            below, above = self.value - low, high - self.value
+            other_below, other_above = other.value - other_low, other_high - other.value
+            return (
+                value - _added(below, other_above, correlation),
+                value + _added(above, other_below, correlation),
+            )
+
+        variance = max(self.variance + other.variance - 2.0 * correlation * product, 0.0)
+        undefined = [part.reason for part in (self, other) if math.isnan(part.value)]
+        reason = " and ".join(undefined or filter(None, (self.reason, other.reason)))
+        return AUCStatistic(value, share, self.counts + other.counts, reason, _DIFFERENCE, variance, ends, signed=True)
+
+    def __abs__(self) -> AUCStatistic:
+        """Return the absolute value of a difference, its interval folded at 0.
+
+        Where the signed interval contains 0 the lower end is 0 and the upper end the larger of the two distances, so
+        that the folded interval covers the true gap whenever the signed one covers the signed difference. The value
+        itself is biased upwards near 0, as an absolute value is.
+        """
+
+        def ends(z: float) -> tuple[float, float]:
+            low, high = self.ends(z)
+            nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+            return nearest, max(abs(low), abs(high))
+
+        share = self.share if self.value >= 0 else -self.share
+        return AUCStatistic(abs(self.value), share, self.counts, self.reason, self.method, self.variance, ends)
+
+    def estimate(self, confidence: float = 0.95) -> AUCEstimate:
+        """Return the value with its interval of the given confidence, in (0, 1), and, of a difference, its p-value."""
+        quantile = _quantile(confidence)
+        if math.isnan(self.value) or self.reason:
+            return AUCEstimate(self.value, math.nan, math.nan, math.nan, self.counts, self.reason)
+        low, high = self.ends(quantile)
+        least = -1.0 if self.signed else 0.0
+        error = math.sqrt(float(self.share @ self.share))
+        p = self._p_value() if self.signed else None
+        return AUCEstimate(
+            self.value, max(least, low), min(1.0, high), error, self.counts, method=self.method, p_value=p
+        )
+
+    def _p_value(self) -> float:
+        """Return one less the largest confidence at which the interval excludes 0, by bisection for its quantile."""
+        low, high = 0.0, 40.0
+        if self.value == 0.0:
+            return 1.0
+        for _ in range(45):
+            middle = 0.5 * (low + high)
+            first, last = self.ends(middle)
+            low, high = (low, middle) if first <= 0.0 <= last else (middle, high)
+        return math.erfc(low / math.sqrt(2.0))
+
+
+def _added(one: float, other: float, correlation: float) -> float:
+    return math.sqrt(max(one * one + other * other - 2.0 * correlation * one * other, 0.0))
+
+
+def _quantile(confidence: float) -> float:
+    """Return the normal quantile of a two-sided interval."""
+    confidence = number(
+        "confidence", confidence, "must lie strictly between 0 and 1, such as 0.95.", above=0.0, below=1.0
+    )
+    return NormalDist().inv_cdf(0.5 + confidence / 2.0)
+
+
+def _area(scores: NDArray[Any], a: Mask, b: Mask, weight: Any, names: Sequence[str]) -> AUCStatistic:
+    """Return the AUC of checked arguments."""
+    n, counts = scores.size, (int(a.sum()), int(b.sum()))
+    mass = np.ones(n) if weight is None else weight
+    undefined, reason = _why_undefined(counts, (_size(mass[a]), _size(mass[b])), names)
+    pair = None if weight is None else (weight[a], weight[b])
+    value = float(auc(scores[a], scores[b], weights=pair))
+    if undefined or reason:
+        return AUCStatistic(value, np.zeros(n), counts, reason, _AREA, 0.0, _point(math.nan))
+    total_a, total_b = float(mass[a].sum()), float(mass[b].sum())
+    share = np.zeros(n)
+    share[a] += mass[a] / total_a * (_share_below(scores[a], scores[b], mass[b]) - value) * _bessel(mass[a])
+    share[b] += mass[b] / total_b * (1.0 - _share_below(scores[b], scores[a], mass[a]) - value) * _bessel(mass[b])
+    both = a & b
+    # Rows of both sets meet each other in this share of the pairs, half of which they win whatever the scores are.
+    known = float(mass[both].sum()) ** 2 / (total_a * total_b) if both.any() else 0.0
+    free = 1.0 - known
+    if free <= 1e-12:
+        return AUCStatistic(value, np.zeros(n), counts, "", _AREA, 0.0, _point(value))
+    inner = min(1.0, max(0.0, (value - 0.5 * known) / free))
+    binomial = inner * (1.0 - inner)
+    ratio = variance = 0.0  # the variance over the binomial one, and itself
+    for rows in (a & ~b, both, b & ~a):
+        if rows.any():
+            size, squares = _size(mass[rows]), np.square(share[rows] / free)
+            spread, fourth = float(squares.sum()), float(squares @ squares)
+            members = max(size - 1.0, 0.0) / size * spread * spread / fourth if fourth > 0 else 0.0
+            prior = _PRIOR_MEMBERS * _PRIOR_SHARE / size
+            ratio += (members * (spread / binomial if binomial > 0 else 0.0) + prior) / (members + _PRIOR_MEMBERS)
+            variance += (members * spread + prior * binomial) / (members + _PRIOR_MEMBERS)
+
+    def ends(z: float) -> tuple[float, float]:
+        """Return the end points of Wilson's interval with 1 / ratio observations."""
+        w = z * z * ratio
+        centre = (inner + 0.5 * w) / (1.0 + w)
+        half = math.sqrt(w * binomial + 0.25 * w * w) / (1.0 + w)
+        low, high = max(0.0, centre - half), min(1.0, centre + half)
+        return 0.5 * known + free * low, 0.5 * known + free * high
+
+    return AUCStatistic(value, share, counts, "", _AREA, free * free * variance, ends)
+
+
+def _point(value: float) -> Ends:
+    """Return the interval of what is known for certain, or not at all."""
+
+    def ends(_: float) -> tuple[float, float]:
+        return value, value
+
+    return ends
+
+
+def _share_below(values: NDArray[Any], others: NDArray[Any], mass: Floats) -> Floats:
+    """Return the share of the others' mass below each value, ties one half."""
+    order = np.argsort(others)
+    ordered, below = others[order], np.concatenate([[0.0], np.cumsum(mass[order])])
+    left, right = np.searchsorted(ordered, values, side="left"), np.searchsorted(ordered, values, side="right")
+    found: Floats = (below[left] + below[right]) / (2.0 * below[-1])
+    return found
+
+
+def _size(mass: Floats) -> float:
+    """Return Kish's effective size; the number of members where all weigh the same."""
+    return float(mass.sum()) ** 2 / float(mass @ mass) if mass.size else 0.0
+
+
+def _bessel(mass: Floats) -> float:
+    """Return the factor that makes the sum of squares of a set's components DeLong's unbiased variance."""
+    size = _size(mass)
+    return math.sqrt(size / (size - 1.0))
+
+
+def _why_undefined(counts: tuple[int, ...], sizes: tuple[float, ...], names: Sequence[str]) -> tuple[bool, str]:
+    """Return whether the value is undefined, and why it or its interval is."""
+    for least, defect in ((1, "is empty"), (2, "has one member only")):
+        lacking = [name for name, count in zip(names, counts, strict=True) if count < least]
+        if lacking:
+            return least == 1, f"{' and '.join(lacking)} {defect}"
+    lacking = [name for name, size in zip(names, sizes, strict=True) if size < 1.5]
+    return False, f"the weights of {' and '.join(lacking)} leave one member only" if lacking else ""
+
+
+def auc_with_interval(
+    scores_a: Any, scores_b: Any, confidence: float = 0.95, *, weights: tuple[Any, Any] | None = None
+) -> AUCEstimate:
+    r"""Return the AUC between two disjoint sets with its score interval.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array (n_a,) and (n_b,)
+        Scores of the two sets, in any unit.
+    confidence : float
+        Coverage asked for, in (0, 1).
+    weights : pair of array (n_a,) and (n_b,), optional
+        Positive weights of the samples.
+
+    Returns
+    -------
+    AUCEstimate
+        With ``counts = (n_a, n_b)``; undefined where a set is empty, no interval where one has a single member.
+
+    Raises
+    ------
+    InvalidInput
+        Scores that are not finite numbers, weights that are not positive, or a confidence outside (0, 1).
+    """
+    _quantile(confidence)
+    a, b = checked_scores("scores_a", scores_a, (1,)), checked_scores("scores_b", scores_b, (1,))
+    auc(a, b, weights=weights)  # refuses weights that are none
+    first = np.arange(a.size + b.size) < a.size
+    mass = None if weights is None else np.concatenate([np.asarray(w, dtype=np.float64) for w in weights])
+    return _area(np.concatenate([a, b]), first, ~first, mass, ("scores_a", "scores_b")).estimate(confidence)
+
+
+def auc_gap_with_interval(
+    scores: Any, pair_1: Pair, pair_2: Pair, confidence: float = 0.95, *, row_weight: Any = None
+) -> AUCEstimate:
+    r"""Return :math:`|AUC(G_1, G_1') - AUC(G_2, G_2')|` with its interval.
+
+    Parameters
+    ----------
+    scores : array (n,)
+        Score of every row, in any unit.
+    pair_1, pair_2 : two boolean arrays (n,) each
+        Masks of :math:`(G_1, G_1')` and :math:`(G_2, G_2')`; any of the four may overlap.
+    confidence : float
+        Coverage asked for, in (0, 1).
+    row_weight : array (n,), optional
+        Positive weights of the rows.
+
+    Returns
+    -------
+    AUCEstimate
+        With the four sizes as ``counts``; undefined where a set is empty, no interval where one has a single member.
+
+    Raises
+    ------
+    InvalidInput
+        As in :func:`auc_gap`; or a confidence outside (0, 1).
+    """
+    _quantile(confidence)
+    array = checked_scores("scores", scores, (1,))
+    weight = checked_row_weight(row_weight, array.size)
+    first, second = checked_pairs(pair_1, pair_2, array.size)
+    one = _area(array, *first, weight, ("G1", "G1'"))
+    other = _area(array, *second, weight, ("G2", "G2'"))
+    return abs(one - other).estimate(confidence)

@@ -1,0 +1,387 @@
+r"""Results of measuring scores: AUC, signed gaps in words of the metric, rows of each cell; and of comparing two.
+
+Each group is compared with the rest of the rows, and the gap of a score is the largest one. With m groups the interval
+of the largest gap is made of the intervals of all, each at the confidence :math:`1 - (1 - c)/m` where c is asked for,
+so that it covers whichever group is the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.metrics import AUCEstimate, AUCStatistic
+
+from .metrics import SUBSET_NAMES, FairnessMetric, Subset, SubsetLike
+
+__all__ = ["Cell", "Compared", "GroupGap", "GroupSigns", "Measured", "compared", "measured"]
+
+_FEW = 10
+"""Rows of a cell below which a result says that intervals are wide."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupSigns:
+    """One group against the rest: its value, what the rest is called, and the signs (n,), +1 in the group."""
+
+    value: Any
+    rest: Any
+    signs: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How many rows have a label and belong to a group, and what they weigh."""
+
+    label: Any
+    group: Any
+    rows: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGap:
+    """The gap of one group against the rest.
+
+    Attributes
+    ----------
+    group, rest : object
+        The value of the sensitive features, and what all others are called.
+    first, second : AUCEstimate
+        The AUCs that the metric compares, :math:`AUC(G_1, G_1')` and :math:`AUC(G_2, G_2')`.
+    signed : AUCEstimate
+        The first less the second, with the p-value of no difference.
+    gap : AUCEstimate
+        Its absolute value.
+    favours : str
+        Which side is favoured, in words of the metric.
+    """
+
+    group: Any
+    rest: Any
+    first: AUCEstimate
+    second: AUCEstimate
+    signed: AUCEstimate
+    gap: AUCEstimate
+    favours: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """AUC and fairness of scores on labelled rows.
+
+    Attributes
+    ----------
+    metric : FairnessMetric
+        The four subsets that are compared.
+    confidence : float
+        Of all intervals.
+    auc : AUCEstimate
+        AUC of all rows.
+    gap : AUCEstimate or None
+        The largest gap of a group against the rest; None without sensitive features.
+    groups : tuple of GroupGap
+        Each group's gap; of two groups the protected one's alone, since the other's is the same in size.
+    cells : tuple of Cell
+        Rows of each label and group.
+    positive, negative : object
+        The labels.
+    reasons : tuple of str
+        Why a value or an interval is missing, and what the counts do not allow; empty where there is nothing to say.
+    """
+
+    metric: FairnessMetric
+    confidence: float
+    auc: AUCEstimate
+    gap: AUCEstimate | None
+    groups: tuple[GroupGap, ...]
+    cells: tuple[Cell, ...]
+    positive: Any
+    negative: Any
+    reasons: tuple[str, ...]
+
+    @property
+    def worst(self) -> GroupGap | None:
+        """The group with the largest gap; None without sensitive features."""
+        return max(self.groups, key=_size_of_gap) if self.groups else None
+
+    @property
+    def signed_gap(self) -> AUCEstimate | None:
+        """The signed gap of that group."""
+        return None if self.worst is None else self.worst.signed
+
+    @property
+    def favours(self) -> str:
+        """Which side that gap favours, in words of the metric."""
+        return "" if self.worst is None else self.worst.favours
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON knows it."""
+        return {
+            "metric": str(self.metric),
+            "confidence": self.confidence,
+            "auc": self.auc.as_dict(),
+            "gap": None if self.gap is None else self.gap.as_dict(),
+            "groups": [
+                {
+                    "group": _plain(part.group),
+                    "rest": _plain(part.rest),
+                    "favours": part.favours,
+                    **{name: getattr(part, name).as_dict() for name in ("first", "second", "signed", "gap")},
+                }
+                for part in self.groups
+            ],
+            "cells": [
+                {"label": _plain(c.label), "group": _plain(c.group), "rows": c.rows, "weight": c.weight}
+                for c in self.cells
+            ],
+            "positive": _plain(self.positive),
+            "negative": _plain(self.negative),
+            "reasons": list(self.reasons),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"AUC {self.auc}"]
+        if self.gap is not None:
+            lines += [f"{self.metric.name} gap {self.gap}"]
+            lines += [f"  {part.group!r} against {part.rest!r}: {part.signed}. {part.favours}" for part in self.groups]
+            cells = ", ".join(f"{c.label!r} of {c.group!r}: {c.rows:,}" for c in self.cells)
+            lines += [f"rows: {cells}"]
+        return "\n".join([*lines, *self.reasons])
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two scores on the same rows: paired differences, the first less the second.
+
+    Attributes
+    ----------
+    auc : AUCEstimate
+        Difference of the AUCs.
+    gap : AUCEstimate or None
+        Difference of the gaps, each score's largest; negative where the first one is fairer.
+    signed_gaps : mapping of group to AUCEstimate
+        Difference of the signed gaps of each group.
+    first, second : Measured
+        Either score by itself.
+    """
+
+    auc: AUCEstimate
+    gap: AUCEstimate | None
+    signed_gaps: Mapping[Any, AUCEstimate]
+    first: Measured
+    second: Measured
+
+    def __str__(self) -> str:
+        lines = [f"difference of AUC {self.auc}"]
+        if self.gap is not None:
+            lines.append(f"difference of the {self.first.metric.name} gap {self.gap}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Statistics:
+    """The statistics behind a result: the area, and first, second and signed for each group."""
+
+    area: AUCStatistic
+    groups: tuple[tuple[GroupSigns, AUCStatistic, AUCStatistic, AUCStatistic], ...]
+
+    @classmethod
+    def of(
+        cls, scores: Any, label: Any, groups: Sequence[GroupSigns], metric: FairnessMetric, row_weight: Any
+    ) -> _Statistics:
+        found = []
+        for group in groups:
+            masks = metric.masks(label, group.signs)
+            names = [f"{name} ({subset})" for name, subset in zip(SUBSET_NAMES, metric.subsets, strict=True)]
+            first, second = (
+                AUCStatistic.of(scores, masks[:, k], masks[:, k + 1], row_weight, names[k : k + 2]) for k in (0, 2)
+            )
+            found.append((group, first, second, first - second))
+        positive = np.asarray(label) > 0
+        area = AUCStatistic.of(scores, positive, ~positive, row_weight, ("the positives", "the negatives"))
+        return cls(area, tuple(found))
+
+    @property
+    def largest(self) -> AUCStatistic | None:
+        gaps = [abs(signed) for *_, signed in self.groups]
+        return max(gaps, key=lambda gap: -1.0 if math.isnan(gap.value) else gap.value) if gaps else None
+
+
+def measured(
+    scores: Any,
+    label: Any,
+    groups: Sequence[GroupSigns],
+    metric: FairnessMetric,
+    labels: tuple[Any, Any],
+    *,
+    row_weight: Any = None,
+    confidence: float = 0.95,
+) -> Measured:
+    """Measure scores (n,) of rows with label signs (n,).
+
+    ``labels`` are the values (negative, positive), and ``row_weight`` (n,) positive weights. Raises InvalidInput for
+    scores that are not finite, weights that are not positive, or a confidence outside (0, 1).
+    """
+    found = _Statistics.of(scores, label, groups, metric, row_weight)
+    return _result(found, scores, label, metric, labels, row_weight, confidence)
+
+
+def compared(
+    scores: tuple[Any, Any],
+    label: Any,
+    groups: Sequence[GroupSigns],
+    metric: FairnessMetric,
+    labels: tuple[Any, Any],
+    *,
+    row_weight: Any = None,
+    confidence: float = 0.95,
+) -> Compared:
+    """Compare two scores, each (n,), of the same rows; other arguments and errors are those of :func:`measured`."""
+    statistics = [_Statistics.of(each, label, groups, metric, row_weight) for each in scores]
+    if _same_ranks(*scores):  # no draw of rows could tell them apart
+        statistics[1] = statistics[0]
+    one, other = statistics
+    results = [
+        _result(found, each, label, metric, labels, row_weight, confidence)
+        for found, each in zip(statistics, scores, strict=True)
+    ]
+    gap, largest = None, one.largest
+    if largest is not None:
+        rival = largest if other is one else other.largest
+        gap = None if rival is None else (largest - rival).estimate(confidence)
+    return Compared(
+        auc=(one.area - other.area).estimate(confidence),
+        gap=gap,
+        signed_gaps={
+            group.value: (signed - other_signed).estimate(confidence)
+            for (group, *_, signed), (*_, other_signed) in zip(one.groups, other.groups, strict=True)
+        },
+        first=results[0],
+        second=results[1],
+    )
+
+
+def _result(
+    found: _Statistics,
+    scores: Any,
+    label: Any,
+    metric: FairnessMetric,
+    labels: tuple[Any, Any],
+    row_weight: Any,
+    confidence: float,
+) -> Measured:
+    parts = tuple(
+        GroupGap(
+            group=group.value,
+            rest=group.rest,
+            first=first.estimate(confidence),
+            second=second.estimate(confidence),
+            signed=(estimate := signed.estimate(confidence)),
+            gap=abs(signed).estimate(confidence),
+            favours=in_words(metric, first.value, second.value, estimate, group, labels),
+        )
+        for group, first, second, signed in found.groups
+    )
+    auc = found.area.estimate(confidence)
+    cells = _cells(np.asarray(label), [part[0] for part in found.groups], labels, row_weight)
+    return Measured(
+        metric=metric,
+        confidence=confidence,
+        auc=auc,
+        gap=_largest(found, parts, confidence),
+        groups=parts,
+        cells=cells,
+        positive=labels[1],
+        negative=labels[0],
+        reasons=tuple(_reasons(auc, parts, cells, np.asarray(scores))),
+    )
+
+
+def _largest(found: _Statistics, parts: Sequence[GroupGap], confidence: float) -> AUCEstimate | None:
+    """Return the largest gap, with an interval that allows for its being one of several."""
+    if len(parts) < 2:
+        return parts[0].gap if parts else None
+    each = 1.0 - (1.0 - confidence) / len(parts)
+    gaps = [abs(signed).estimate(each) for *_, signed in found.groups]
+    unknown = [gap.reason for gap in gaps if gap.reason]
+    largest = max(gaps, key=lambda gap: -1.0 if math.isnan(gap.value) else gap.value)
+    if unknown:
+        return replace(largest, lower=math.nan, upper=math.nan, reason=unknown[0])
+    return replace(largest, lower=max(gap.lower for gap in gaps), upper=max(gap.upper for gap in gaps))
+
+
+def _cells(label: Any, groups: Sequence[GroupSigns], labels: tuple[Any, Any], row_weight: Any) -> tuple[Cell, ...]:
+    weight = np.ones(len(label)) if row_weight is None else np.asarray(row_weight, dtype=np.float64)
+    members = [(group.value, group.signs > 0) for group in groups]
+    if len(groups) == 1:
+        members.append((groups[0].rest, groups[0].signs < 0))
+    rows = [(sign, value, mask & (label == sign)) for value, mask in members for sign in (1, -1)]
+    return tuple(
+        Cell(labels[int(sign > 0)], value, int(inside.sum()), float(weight[inside].sum()))
+        for sign, value, inside in rows
+    )
+
+
+def _reasons(auc: AUCEstimate, parts: Sequence[GroupGap], cells: Sequence[Cell], scores: Any) -> list[str]:
+    found = [f"AUC: {auc.reason}."] if auc.reason else []
+    found += [f"Gap of {part.group!r}: {part.signed.reason}." for part in parts if part.signed.reason]
+    if scores.size and float(np.ptp(scores)) == 0.0:
+        found.append("The score is the same in every row: every AUC is one half, and every gap 0.")
+    few = min(cells, key=lambda cell: cell.rows, default=None)
+    if few is not None and few.rows < _FEW:
+        found.append(
+            f"Only {few.rows} rows have the label {few.label!r} and belong to {few.group!r}: intervals are wide, and"
+            " a small gap proves little."
+        )
+    return found
+
+
+def in_words(
+    metric: FairnessMetric,
+    first: float,
+    second: float,
+    signed: AUCEstimate,
+    group: GroupSigns,
+    labels: tuple[Any, Any],
+) -> str:
+    """Say which side a signed gap favours, and the two AUCs in words."""
+    if math.isnan(signed.value):
+        return ""
+    names = {"protected": repr(group.value), "unprotected": repr(group.rest)}
+    sets = [_phrase(subset, group, labels) for subset in metric.subsets]
+    told = f"{sets[0]} rank above {sets[1]} in {first:.1%} of pairs"
+    if metric.subsets[2] != metric.subsets[3]:
+        told += f", {sets[2]} above {sets[3]} in {second:.1%}"
+    if signed.value == 0:
+        return f"Neither side is favoured: {told}."
+    side = metric.favours[int(signed.value < 0)].format(**names)
+    told = f"{side}: {told}." if side else f"{told[0].upper()}{told[1:]}."
+    if not signed.lower <= 0.0 <= signed.upper:
+        return told
+    return f"On these rows {told[0].lower()}{told[1:]} Chance may explain it: the interval contains 0."
+
+
+def _phrase(subset: SubsetLike, group: GroupSigns, labels: tuple[Any, Any]) -> str:
+    if not isinstance(subset, Subset):
+        return f"rows of {subset}"
+    label = "" if subset.label is None else f" labelled {labels[int(subset.label > 0)]!r}"
+    member = "" if subset.group is None else f" of {(group.value if subset.group > 0 else group.rest)!r}"
+    return f"rows{label}{member}" if label or member else "all rows"
+
+
+def _same_ranks(one: Any, other: Any) -> bool:
+    first, second = (np.unique(np.asarray(scores), return_inverse=True)[1] for scores in (one, other))
+    return bool(np.array_equal(first, second))
+
+
+def _size_of_gap(part: GroupGap) -> float:
+    return -1.0 if math.isnan(part.gap.value) else part.gap.value
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
