@@ -40,7 +40,7 @@ class FairFit:
 
     ``max_gap`` is the target, None where a bound of the surrogate was asked for; ``target`` is what the training data
     were held to, smaller than ``max_gap`` where held-out data asked for it, and negative where they asked for a gap in
-    the other direction. True gap and AUC, with 95% DeLong intervals, are those on the training data, on held-out data,
+    the other direction. True gap and AUC, with 95% intervals, are those on the training data, on held-out data,
     and, without regard to a target, those of the best model found on the data that the target is about. ``surrogate``
     has the surrogates' values on the training data, ``objective`` and ``gap``, the smoothed one; ``solution`` is the
     solve that the model comes from.
