@@ -10,7 +10,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation
-from minmaxcon.core.source import Source
+from minmaxcon.core.source import Source, in_double
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 
@@ -127,14 +127,15 @@ class LevelProblem:
         return replace(self, bounds=self.bounds[runs], proximal=proximal)
 
     def values(self, x: Array) -> Any:
-        """Exact :math:`f_i(x) + d_x(x)` on finite data, an ndarray (R, k) in float64.
+        """Exact :math:`f_i(x) + d_x(x)` on finite data, an ndarray (R, k), in float64 whatever the data's precision.
 
         Parameters
         ----------
         x : array (R, d)
             One point per run.
         """
-        found = expectations(self.family, x, self.data)
+        x = namespace(x).double(x)
+        found = expectations(self.family, x, in_double(self.data))
         value = self.dual().support(found.F, found.G)
         if self.proximal is not None:
             value = value + self.proximal.value(self.primal, x)[..., None]
@@ -161,20 +162,36 @@ class LevelProblem:
         gradient : array (R, d)
             Its gradient.
         """
-        value, found = self._lagrangian(x, weights, scaled)
+        value, gradient, _ = self.lagrangian_terms(x, weights, scaled)
+        return value, gradient
+
+    def lagrangian_terms(self, x: Array, weights: Array, scaled: Array) -> tuple[Array, Array, Array]:
+        r"""Return value and gradient of :meth:`lagrangian`, and the sum of the sizes of the terms of the value (R,).
+
+        What the value loses by rounding is a share of that sum, however much the terms cancel.
+        """
+        value, size, found = self._lagrangian(x, weights, scaled)
         gradient = found.pullback(weights, scaled)
-        return value, gradient if self.proximal is None else gradient + self.proximal.gradient(self.primal, x)
+        if self.proximal is not None:
+            gradient = gradient + self.proximal.gradient(self.primal, x)
+        return value, gradient, size
 
     def lagrangian_value(self, x: Array, weights: Array, scaled: Array) -> Array:
         """Return the value of :meth:`lagrangian` alone, without the pass that its gradient takes."""
         return self._lagrangian(x, weights, scaled)[0]
 
-    def _lagrangian(self, x: Array, weights: Array, scaled: Array) -> tuple[Array, Evaluation]:
+    def _lagrangian(self, x: Array, weights: Array, scaled: Array) -> tuple[Array, Array, Evaluation]:
         xp, dual = namespace(x), self.dual()
         found = expectations(self.family, x, self.data)
         penalty = dual.penalty(_dual_point(dual, weights, scaled))
-        value = xp.dot(weights, found.F - xp.asarray(self.bounds, x)) + xp.dot(scaled, found.G) - penalty
-        return value if self.proximal is None else value + self.proximal.value(self.primal, x), found
+        bounds = xp.asarray(self.bounds, x)
+        value = xp.dot(weights, found.F - bounds) + xp.dot(scaled, found.G) - penalty
+        size = xp.dot(weights, xp.abs(found.F) + xp.abs(bounds)) + xp.dot(xp.abs(scaled), xp.abs(found.G))
+        size = size + xp.abs(penalty)
+        if self.proximal is not None:
+            extra = self.proximal.value(self.primal, x)
+            value, size = value + extra, size + xp.abs(extra)
+        return value, size, found
 
 
 def _dual_point(dual: PerspectiveGenerator, weights: Array, scaled: Array) -> DualPoint:

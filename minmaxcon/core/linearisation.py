@@ -9,14 +9,14 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.constraint import ConstraintFamily
 from minmaxcon.core.level import expectations
-from minmaxcon.core.source import Source
+from minmaxcon.core.source import Source, in_double
 from minmaxcon.geometry import PerspectiveGenerator
 
 __all__ = ["exact_gradients", "exact_values"]
 
 
 def exact_values(family: ConstraintFamily, x: Array, data: Source) -> Any:
-    r"""Return :math:`f_i(x)`, an ndarray (R, k) in float64, by one pass over finite data.
+    r"""Return :math:`f_i(x)`, an ndarray (R, k), by one pass over finite data in float64 whatever their precision.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def exact_values(family: ConstraintFamily, x: Array, data: Source) -> Any:
     data : Source
         Finite data.
     """
-    found = expectations(family, x, data)
+    found = expectations(family, namespace(x).double(x), in_double(data))
     dual = PerspectiveGenerator([c.dual for c in family.constraints])
     return np.asarray(to_numpy(dual.support(found.F, found.G)), dtype=np.float64)
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.level import LevelProblem
+from minmaxcon.core.runs import where_runs
+from minmaxcon.core.source import in_double
 
 __all__ = ["lower_bound", "minimize_lagrangian"]
 
 _ROUNDING = {4: 4e-6, 8: 1e-12}
 """Allowance for rounding, relative to the size of the terms, by the bytes of a number."""
+
+_TINY = {4: 1e-30, 8: 1e-290}
+"""Sizes below which numbers lose digits, so that an allowance relative to them is none."""
+
+
+_GROWTH = 8.0
+"""The factor by which steps grow until the first one that is too long: objectives come in any units."""
+
+_LARGEST_STEP = 1e15
+"""Where nothing curves, steps grow without end; beyond this a step already reaches the boundary of the set."""
 
 
 def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int = 200) -> Any:
@@ -37,8 +50,8 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
         At any x the Lagrangian's value plus the Frank-Wolfe term :math:`\min_{u\in X}\langle\nabla\Phi(x), u -
         x\rangle`
         is a valid bound when the Lagrangian is convex; it is tight at the minimiser, which the family gives in closed
-        form or a general method approximates. Minus infinity where a function is not declared convex, nor with a
-        modulus that the proximal term covers.
+        form or a general method approximates. It is evaluated in float64 whatever the data's precision. Minus infinity
+        where a function is not declared convex, nor with a modulus that the proximal term covers.
     """
     if problem.modulus > 0:
         return np.full(problem.runs, -np.inf)
@@ -53,22 +66,28 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
         found.append(problem.family.lagrangian_minimizer(y, a, problem.data, center, weight))
     if all(x is not None for x in found):
         points = xp.asarray(np.stack(found), start)
-        return _frank_wolfe(problem, points, weights, scaled)
-    return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)[1]
+    else:
+        points, bound = minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)
+        if start.dtype.itemsize == 8:
+            return bound
+    exact = replace(problem, data=in_double(problem.data))
+    return _frank_wolfe(exact, *(xp.double(part) for part in (points, weights, scaled)))
 
 
 def _frank_wolfe(problem: LevelProblem, x: Array, weights: Array, scaled: Array) -> Any:
-    return _bound(problem, x, *problem.lagrangian(x, weights, scaled))
+    return _bound(problem, x, *problem.lagrangian_terms(x, weights, scaled))
 
 
-def _bound(problem: LevelProblem, x: Array, value: Array, gradient: Array) -> Any:
+def _bound(problem: LevelProblem, x: Array, value: Array, gradient: Array, size: Array) -> Any:
     xp = namespace(x)
-    terms = (value, problem.primal.linear_minimum(gradient)[0], -xp.dot(gradient, x))
-    parts = [np.asarray(to_numpy(term), dtype=np.float64) for term in terms]
+    # A sum of products loses by each of them, also where they cancel.
+    terms = (problem.primal.linear_minimum(gradient)[0], xp.dot(xp.abs(gradient), xp.abs(x)), xp.dot(gradient, x))
+    least, moved, along = (np.asarray(to_numpy(term), dtype=np.float64) for term in terms)
+    value, size = (np.asarray(to_numpy(term), dtype=np.float64) for term in (value, size))
     # Sums over the data are right to some 1e-6 or 1e-13 of their size; a bound must not profit from that, all the less
-    # as it is divided by the weight of the objective.
-    share = _ROUNDING[x.dtype.itemsize]
-    return sum(parts) - share * (1.0 + sum(np.abs(part) for part in parts))
+    # as it is divided by the weight of the objective. Sizes are those of the terms, so that units do not matter.
+    bytes_ = x.dtype.itemsize
+    return value + least - along - _ROUNDING[bytes_] * (size + np.abs(least) + moved) - _TINY[bytes_]
 
 
 def minimize_lagrangian(
@@ -78,7 +97,7 @@ def minimize_lagrangian(
     start: Array,
     *,
     iterations: int = 200,
-    tolerance: float = 1e-7,
+    tolerance: float = 1e-10,
 ) -> tuple[Array, Any]:
     r"""Minimise the Lagrangian over X by accelerated prox steps with backtracking and restarts.
 
@@ -93,25 +112,27 @@ def minimize_lagrangian(
     iterations : int
         Largest number of steps.
     tolerance : float
-        Stops when value and Frank-Wolfe bound agree to this.
+        Stops when value and Frank-Wolfe bound agree to this share of the sizes of the value's terms.
 
     Returns
     -------
     x : array (R, d)
-        The last points.
+        The points at which the bounds were met.
     bound : ndarray (R,)
         The best Frank-Wolfe bound met on the way; valid wherever it was evaluated.
     """
     xp = namespace(start)
-    x, momentum = start, start
+    x, momentum, points = start, start, start
     step = xp.zeros((start.shape[0], 1), start) + 1.0
-    speed = xp.zeros((start.shape[0], 1), start) + 1.0
+    speed, growth = 0.0 * step + 1.0, 0.0 * step + _GROWTH
     best = np.full(problem.runs, -np.inf)
+    rounding = 0.25 * _ROUNDING[start.dtype.itemsize]
     value_x = problem.lagrangian_value(x, weights, scaled)
     for _ in range(iterations):
-        value, gradient = problem.lagrangian(momentum, weights, scaled)
-        best = np.maximum(best, _bound(problem, momentum, value, gradient))
-        if (np.asarray(to_numpy(value_x)) - best <= tolerance).all():
+        value, gradient, size = problem.lagrangian_terms(momentum, weights, scaled)
+        bound = _bound(problem, momentum, value, gradient, size)
+        points, best = where_runs(bound > best, (momentum, bound), (points, best))
+        if (np.asarray(to_numpy(value_x)) - best <= tolerance * np.asarray(to_numpy(size))).all():
             break
         moved, value_moved = momentum, value
         for _ in range(40):
@@ -119,11 +140,10 @@ def minimize_lagrangian(
             value_moved = problem.lagrangian_value(moved, weights, scaled)
             model = value + xp.dot(gradient, moved - momentum)
             model = model + problem.primal.divergence(moved, momentum) / step[:, 0]
-            slack = 1e-12 * (1.0 + xp.abs(value))
-            poor = (value_moved > model + slack)[:, None]
+            poor = (value_moved > model + rounding * size)[:, None]
             if not bool(poor.any()):
                 break
-            step = xp.where(poor, 0.5 * step, step)
+            step, growth = xp.where(poor, 0.5 * step, step), xp.where(poor, 0.0 * step + 1.2, growth)
         worse = (value_moved > value_x)[:, None]
         faster = 0.5 * (1.0 + xp.sqrt(1.0 + 4.0 * speed * speed))
         extrapolated = moved + ((speed - 1.0) / faster) * (moved - x)
@@ -133,5 +153,5 @@ def minimize_lagrangian(
         momentum = xp.where(worse, moved, inside) if euclidean else moved
         speed = xp.where(worse, 0.0 * speed + 1.0, faster)
         x, value_x = moved, value_moved
-        step = 1.2 * step
-    return x, best
+        step = xp.minimum(growth * step, 0.0 * step + _LARGEST_STEP)
+    return points, best

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array
+from minmaxcon.arrays import Array, namespace
 from minmaxcon.errors import Unsupported
 
-__all__ = ["Batch", "Position", "Source"]
+__all__ = ["Batch", "Position", "Source", "in_double"]
 
 Batch = Mapping[str, Array]
 """Named arrays; samples lie along the first axis of each."""
@@ -126,3 +126,37 @@ class Source(ABC):
             If the source is a stream.
         """
         raise Unsupported(f"{type(self).__name__} is a stream: exact values need finite data.")
+
+
+def in_double(data: Source) -> Source:
+    """Return finite data as a source whose pieces are in float64: the data themselves where they are already.
+
+    What is claimed of a point is evaluated there, on the numbers that the data hold in their own precision.
+    """
+    return data if data.like.dtype.itemsize == 8 else _Double(data)
+
+
+class _Double(Source):
+    """Finite data of single precision, read piece by piece in double precision."""
+
+    def __init__(self, data: Source) -> None:
+        self.data, self.size = data, data.size
+        self.like = namespace(data.like).double(data.like)
+
+    def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
+        """See :meth:`Source.draw`."""
+        batches, after = self.data.draw(position, steps, batch_size)
+        return (_doubled(batch) for batch in batches), after
+
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
+        """See :meth:`Source.chunks`."""
+        for share, batch in self.data.chunks(rows):
+            yield share, _doubled(batch)
+
+
+def _doubled(batch: Batch) -> Batch:
+    """Return a batch in float64; a SciPy sparse array stays one."""
+    return {
+        name: rows.astype("float64") if hasattr(rows, "tocsr") else namespace(rows).double(rows)
+        for name, rows in batch.items()
+    }

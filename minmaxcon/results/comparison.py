@@ -20,7 +20,6 @@ from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency, Un
 from minmaxcon.results.machine import describe_machine, load_average
 from minmaxcon.results.records import FEASIBLE, plain, versions
 from minmaxcon.solvers import Progress, named_solver, solve
-from minmaxcon.solvers.sfls import LEAST_SPAN
 
 __all__ = [
     "Comparison",
@@ -44,7 +43,7 @@ class Optimum:
     so that every gap is to be read as a lower bound), ``"infeasible"`` or ``"unknown"``; ``note`` says why it is not
     exact. ``lower`` is a lower bound on :math:`f^*`: the value itself where it is exact, else the largest that a solver
     proved. ``start`` is :math:`f_0` at the problem's start where that is feasible, else None. ``scale``, the unit of
-    relative gaps, is :math:`f_0(\text{start}) - f^*`, at least :math:`0.01 (1 + |f^*|)`, from a feasible start, else
+    relative gaps, is :math:`f_0(\text{start}) - f^*` from a feasible start that is not optimal, else
     :math:`1 + |f^*|`.
     """
 
@@ -395,9 +394,14 @@ def found_optimum(unknown: Optimum, found: Sequence[tuple[float, float, float]],
     return replace(bounded, value=float(upper), source="best found", scale=_scale(float(upper), unknown.start))
 
 
+_ROUNDING = 1e-9
+"""Differences of two objectives below this share of their sizes are those of a start at the optimum."""
+
+
 def _scale(value: float, start: float | None) -> float:
-    size = 1.0 + abs(value)
-    return size if start is None else max(start - value, LEAST_SPAN * size)
+    if start is None or start - value <= _ROUNDING * (abs(start) + abs(value)):
+        return 1.0 + abs(value)
+    return start - value
 
 
 def _by_conic_solver(problem: MinMaxProblem) -> tuple[float | None, str]:

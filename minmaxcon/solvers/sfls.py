@@ -26,6 +26,7 @@ from minmaxcon.core import (
     Start,
     Status,
 )
+from minmaxcon.core.certificate import LEAST_SPAN, nearby_variation, optimality
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
 from minmaxcon.core.solver import Verdict
@@ -34,17 +35,14 @@ from minmaxcon.geometry import DualPoint
 from minmaxcon.oracles.smd import SMD
 from minmaxcon.solvers.feasibility import contradictions, pull_back
 
-__all__ = ["LEAST_SPAN", "SFLS", "SFLSState"]
-
-LEAST_SPAN = 0.01
-"""The span of the objective counts as at least this share of 1 + |f_0(x)|."""
+__all__ = ["SFLS", "SFLSState"]
 
 _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
 
 _UNPROVED = "no lower bound is known."
 _ENDED = "the stream has ended; the point is feasible by estimate."
-_KNOWN = ("points", "level", "interior", "first", "lower", "opening")
+_KNOWN = ("points", "level", "interior", "first", "lower", "opening", "nearby")
 """The fields that the end of a query changes, one row per run."""
 
 
@@ -62,6 +60,8 @@ class SFLSState(RunsState):
         The first level :math:`r_0`.
     opening : ndarray (R,)
         The first bound :math:`U(r_0)`, against which progress is measured where there is no certificate.
+    nearby : ndarray (R,)
+        What the objective varies by near the interior point; NaN until a run needs it.
     search_dual : DualPoint or None
         The duals of searches, which have no multiplier of the objective.
     rounds, searched : ndarray (R,) of int
@@ -78,6 +78,7 @@ class SFLSState(RunsState):
     interior: Array
     first: Any
     opening: Any
+    nearby: Any
     search_dual: DualPoint | None
     rounds: Any
     searched: Any
@@ -130,8 +131,9 @@ class SFLS(Solver):
         Factor, at least 1, by which each query is longer than the one before: the noise that is left in an average
         falls with the root of its length, so any tolerance is reached in the end.
     least_span : float
-        :math:`r_0 - f^*` counts as at least this share of :math:`1 + |f_0(x)|`, so that a run that starts near the
-        optimum can be solved: its gap need not be smaller than ``tolerance * least_span * (1 + |f_0(x)|)``.
+        How near to the start, as a share of the way to other points of X, the objective is looked at for what it varies
+        by: :math:`r_0 - f^*` counts as at least that, so that a run that starts at the optimum can be solved. At 0 the
+        gap is measured against :math:`r_0 - f^*` alone.
 
     Raises
     ------
@@ -167,7 +169,7 @@ class SFLS(Solver):
         self.oracle_error = number("oracle_error", oracle_error, "must be finite and at least 0.", least=0.0)
         self.slack = number("slack", slack, "must be finite and at least 0.", least=0.0)
         self.growth = number("growth", growth, "must be finite and at least 1.", least=1.0)
-        self.least_span = number("least_span", least_span, "must be finite and at least 0.", least=0.0)
+        self.least_span = number("least_span", least_span, "must lie between 0 and 1.", least=0.0, most=1.0)
 
     @property
     def runs(self) -> int | None:
@@ -201,6 +203,7 @@ class SFLS(Solver):
             interior=points.x,
             first=level.copy(),
             opening=np.full(runs, np.nan),
+            nearby=np.full(runs, np.nan),
             search_dual=None,
             rounds=np.zeros(runs, dtype=int),
             searched=np.zeros(runs, dtype=int),
@@ -314,6 +317,12 @@ class SFLS(Solver):
         if not searching:  # r + P/(2 theta), with the best feasible objective instead of r + P
             lowered = known.level + (best.objective - known.level) / (2.0 * self.theta)
             known.level = np.where(best.objective < known.level, lowered, known.level)
+            gap, span = best.objective - known.lower, known.first - known.lower
+            # Looked at once, and only by runs that have come less than half of the way.
+            need = np.isnan(known.nearby) & (gap > self.tolerance * span) & (known.first - best.objective <= gap)
+            if self.least_span > 0 and need.any():
+                near = nearby_variation(problem, known.interior, self.least_span, state.positions[0])
+                known.nearby = np.where(need, near, known.nearby)
         seen = {"bound": bound, "upper": upper, "searching": searching}
         claims = contradictions(problem, best, known.lower, **seen, position=state.next.position)
         verdicts: list[Verdict] = []
@@ -352,14 +361,17 @@ class SFLS(Solver):
 
     def _level_verdict(self, known: Any, run: int, upper: float, rounds: int) -> Verdict:
         objective, lower, opening = known.points.objective[run], known.lower[run], known.opening[run]
-        gap, span = objective - lower, known.first[run] - lower
         if np.isfinite(lower):
-            relative = gap / span if span > 0 else 0.0
+            first = known.first[run]
+            gap, span = optimality(objective, lower, first, np.nan_to_num(known.nearby[run]))
+            relative = max((objective - lower) / (first - lower), 0.0) if first > lower else 0.0
+            if gap <= 0:
+                return Status.SOLVED, "the objective is optimal up to rounding, exactly on the data."
+            if gap <= self.tolerance * (first - lower):
+                return Status.SOLVED, f"relative optimality is at most {relative:.3g}, exactly on the data."
             if gap <= self.tolerance * span:
-                return Status.SOLVED, f"relative optimality is at most {max(relative, 0.0):.3g}, exactly on the data."
-            if gap <= max(self.tolerance * self.least_span, _TIE) * (1.0 + abs(objective)):
                 text = f"the objective is within {gap:.3g} of the optimal value, exactly on the data"
-                return Status.SOLVED, f"{text}; the first level was hardly farther from it."
+                return Status.SOLVED, f"{text}; near the start it varies by {span:.3g}."
             if rounds >= self.levels:
                 return Status.BUDGET, f"after {rounds} levels relative optimality is at most {relative:.3g}."
             return None, f"relative optimality is at most {relative:.3g}."

@@ -50,7 +50,7 @@ def test_a_run_that_starts_at_the_optimum_is_solved(name: str) -> None:
     solution = mm.solve(STARTS[name](), mm.SFLS(oracle=QUICK), seed=0)
     assert solution.status is mm.Status.SOLVED
     assert len(solution.trace["r"]) <= 3
-    assert 0 <= solution.certificate.gap <= 0.005 * 0.01 * (1 + abs(solution.objective))
+    assert 0 <= solution.certificate.gap <= 1e-6 * abs(solution.objective)
 
 
 def test_several_runs_of_which_one_starts_at_the_optimum() -> None:
@@ -61,17 +61,17 @@ def test_several_runs_of_which_one_starts_at_the_optimum() -> None:
 
 
 def test_the_relative_tolerance_is_not_weakened() -> None:
-    """The floor under r_0 - f* moves with the tolerance, and plays no part where the start is far from the optimum."""
+    """What the objective varies by nearby moves with the tolerance, and plays no part far from the optimum."""
     problem = cases.problem("fair_auc_inter")
     for tolerance in (0.1, 0.02):
         plain, floored = (
-            mm.solve(problem, mm.SFLS(oracle=QUICK, tolerance=tolerance, least_span=share)) for share in (0.0, 0.01)
+            mm.solve(problem, mm.SFLS(oracle=QUICK, tolerance=tolerance, least_span=share)) for share in (0.0, 0.001)
         )
         assert plain.reason == floored.reason
         assert (plain.x == floored.x).all()
     strict = mm.solve(minimised_at_the_start(1.0, offset=0.01), mm.SFLS(oracle=QUICK, levels=3, tolerance=1e-9))
     assert strict.status is mm.Status.BUDGET
-    loose = mm.solve(minimised_at_the_start(1.0, offset=0.01), mm.SFLS(oracle=QUICK, levels=3, least_span=10.0))
+    loose = mm.solve(minimised_at_the_start(1.0, offset=0.01), mm.SFLS(oracle=QUICK, levels=3, least_span=1.0))
     assert loose.status is mm.Status.SOLVED
     assert "within" in loose.reason
 

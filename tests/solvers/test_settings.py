@@ -33,7 +33,7 @@ REFUSED: dict[tuple[Callable[..., Any], str], list[Any]] = {
     (mm.SFLS, "oracle_error"): [-1e-9, np.nan, np.inf, "much"],
     (mm.SFLS, "slack"): [-1e-9, np.nan, np.inf, "much"],
     (mm.SFLS, "growth"): [0.99, np.nan, np.inf, "much"],
-    (mm.SFLS, "least_span"): [-1e-9, np.nan, np.inf, "much"],
+    (mm.SFLS, "least_span"): [-1e-9, 1.001, np.nan, np.inf, "much"],
     (mm.IQRC, "oracle"): [mm.SMD(), "sfls", 3],
     (mm.IQRC, "weight"): NOT_POSITIVE,
     (mm.IQRC, "tolerance"): NOT_POSITIVE,

@@ -14,6 +14,7 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, number, whole
 from minmaxcon.core import Batch, LevelProblem, MinMaxProblem, Needs, Points, RunsState, Solver, Start, Status
+from minmaxcon.core.certificate import LEAST_SPAN, nearby_variation, optimality
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import finite_runs, where_runs
 from minmaxcon.core.solver import Verdict
@@ -21,7 +22,6 @@ from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.nonfinite import first_failures, nonfinite_cause
 from minmaxcon.solvers.averaging.lagrangian import Game
 from minmaxcon.solvers.feasibility import contradictions
-from minmaxcon.solvers.sfls import LEAST_SPAN
 
 __all__ = ["AveragingSolver", "AveragingState"]
 
@@ -43,6 +43,8 @@ class AveragingState(RunsState):
         The sums of the stretches between earlier evaluations.
     first : ndarray (R,)
         The objective at the first feasible point known, in units of which optimality is measured; NaN before.
+    nearby : ndarray (R,)
+        What the objective varies by near the best point; NaN until a run needs it.
     exhausted : bool
         Whether a stream has ended.
     """
@@ -51,6 +53,7 @@ class AveragingState(RunsState):
     sums: Array
     parts: tuple[Array, ...]
     first: Any
+    nearby: Any
     exhausted: bool
 
 
@@ -126,6 +129,7 @@ class AveragingSolver(Solver):
             sums=xp.double(xp.zeros((runs, game.layout.width), x)),
             parts=(),
             first=np.where(points.feasible, points.objective, np.nan),
+            nearby=np.full(runs, np.nan),
             exhausted=False,
         )
 
@@ -204,13 +208,22 @@ class AveragingSolver(Solver):
         best: Points = where_runs(new.better(state.points) & going, new, state.points)
         first = np.where(np.isnan(state.first) & best.feasible, best.objective, state.first)
         claims: list[str | None] = [None] * len(state.status)
+        nearby = state.nearby
         if exact:
+            gap, span = best.objective - lower, first - lower
+            # Looked at once, and only by runs that have come less than half of the way.
+            need = going & np.isnan(nearby) & best.feasible & (gap > self.tolerance * span)
+            need &= first - best.objective <= gap
+            if need.any():
+                near = nearby_variation(state.problem, best.x, LEAST_SPAN, state.next.position)
+                nearby = np.where(need, near, nearby)
             seen = {"bound": proof, "upper": new.violation, "searching": True}
             claims = contradictions(state.problem, best, lower, **seen, position=state.next.position)
         last = state.steps >= self.steps or state.exhausted
         verdicts, rows = {}, []
         for j in map(int, state.going):
-            verdict = self._verdict(best.objective[j], lower[j], first[j], bool(best.feasible[j]), float(proof[j]))
+            feasible = bool(best.feasible[j])
+            verdict = self._verdict(best.objective[j], lower[j], first[j], nearby[j], feasible, float(proof[j]))
             if (claim := claims[j]) is not None:
                 verdict = Status.INCONSISTENT, claim
             if verdict[0] is None and last:
@@ -238,20 +251,28 @@ class AveragingSolver(Solver):
             sums=0.0 * xp.where(xp.isfinite(state.sums), state.sums, 0.0 * state.sums[:, -1:]),
             parts=parts,
             first=first,
+            nearby=nearby,
             lower=np.where([status is Status.INCONSISTENT for status in state.status], -np.inf, lower),
         )
 
-    def _verdict(self, objective: float, lower: float, first: float, feasible: bool, proof: float) -> Verdict:
+    def _verdict(
+        self, objective: float, lower: float, first: float, nearby: float, feasible: bool, proof: float
+    ) -> Verdict:
         if not feasible:
             if proof > _TIE:
                 return Status.INFEASIBLE, f"every point violates some constraint by at least {proof:.6g}."
             return None, "no average was feasible."
-        gap, span = objective - lower, first - lower
         if not np.isfinite(lower):
             return None, "there is no lower bound on the optimal value."
-        relative = max(gap / span, 0.0) if span > 0 else 0.0
-        if gap <= self.tolerance * max(span, LEAST_SPAN * (1.0 + abs(objective))):
+        gap, span = optimality(objective, lower, first, np.nan_to_num(nearby))
+        relative = max((objective - lower) / (first - lower), 0.0) if first > lower else 0.0
+        if gap <= 0:
+            return Status.SOLVED, "the objective is optimal up to rounding, exactly on the data."
+        if gap <= self.tolerance * (first - lower):
             return Status.SOLVED, f"relative optimality is at most {relative:.3g}, exactly on the data."
+        if gap <= self.tolerance * span:
+            text = f"the objective is within {gap:.3g} of the optimal value, exactly on the data"
+            return Status.SOLVED, f"{text}; near this point it varies by {span:.3g}."
         return None, f"relative optimality is at most {relative:.3g}."
 
 
