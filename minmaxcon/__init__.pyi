@@ -95,6 +95,8 @@ from .solvers import kkt_residual as kkt_residual
 from .solvers import stationarity as stationarity
 
 # Errors and warnings
+from .errors import CheckpointWarning as CheckpointWarning
+from .errors import CorruptCheckpoint as CorruptCheckpoint
 from .errors import DataError as DataError
 from .errors import InvalidInput as InvalidInput
 from .errors import MinMaxConError as MinMaxConError

@@ -11,6 +11,8 @@ import pickle
 from collections.abc import Iterable
 
 __all__ = [
+    "CheckpointWarning",
+    "CorruptCheckpoint",
     "DataError",
     "InvalidInput",
     "MinMaxConError",
@@ -119,6 +121,10 @@ class DataError(MinMaxConError, ValueError):
         return type(self), (self.source, self.problem)
 
 
+class CorruptCheckpoint(DataError):
+    """A checkpoint is damaged, was changed after it was written, or is of another version."""
+
+
 class Unsupported(MinMaxConError, TypeError):
     """Two parts that cannot work together were combined; the message names both and the remedy."""
 
@@ -128,6 +134,10 @@ class WeakConvexityWarning(UserWarning):
 
     The message says both numbers, where the modulus comes from, and the remedy.
     """
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written, or other versions or another number of threads have written it."""
 
 
 class MissingDependency(MinMaxConError, ImportError):

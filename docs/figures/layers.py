@@ -32,6 +32,7 @@ SHORT = {
     "errors": "one tree",
     "arrays": "NumPy and torch",
     "checks": "one rule for numbers",
+    "files": "written whole or not",
 }
 
 

@@ -44,6 +44,9 @@ def solve(
     batch_size: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
     seed: Annotated[Whole, Parameter(group=_SOLVER)] = 0,
     time_limit: Annotated[float | None, Parameter(group=_SOLVER)] = None,
+    checkpoint: Annotated[Path | None, Parameter(group=_SOLVER)] = None,
+    resume: Annotated[Path | None, Parameter(group=_SOLVER)] = None,
+    every: Annotated[float, Parameter(group=_SOLVER)] = 30.0,
     out: Annotated[Path | None, Parameter(group=_OUTPUT)] = None,
     overwrite: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     json: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
@@ -73,6 +76,14 @@ def solve(
         Seed of the solve, and of the problem's data where it draws or splits any; the same seed gives the same bits.
     time_limit
         Seconds after which the solve ends with the best feasible point so far.
+    checkpoint
+        Folder that holds the latest state of the solve, so that it can go on after whatever ends it. One that holds a
+        checkpoint already is refused, unless --resume names it too.
+    resume
+        Folder from which the solve goes on, with the same bits as if it had never ended. With --checkpoint of the same
+        folder the solve begins where there is nothing yet, so that one command line serves the first time and the next.
+    every
+        Seconds between two checkpoints.
     out
         Folder for result.json, model.safetensors where the solution is a model (with several bounds
         model-0.safetensors, ... in their order), trace.csv and trace.png. It must not exist.
@@ -96,12 +107,15 @@ def solve(
     with output.guarded():
         loaded = load(name, options, seed=seed)
         chosen, method = _chosen(loaded.problem, solver, settings)
-        solution = mm.solve(loaded.problem, method, seed=seed, time_limit=time_limit, callbacks=output.progress())
+        limits: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "every": every}
+        kept: dict[str, Any] = {"checkpoint": checkpoint, "resume": resume}
+        solution = mm.solve(loaded.problem, method, **limits, **kept, callbacks=output.progress())
         asked = {"solver": chosen, "steps": steps, "batch_size": batch_size, "time_limit": time_limit}
-        references = {
-            name: (other, mm.solve(other, method, seed=seed, time_limit=time_limit, callbacks=output.progress()))
-            for name, other in _references(loaded, solution).items()
-        }
+        references = {}
+        for name, other in _references(loaded, solution).items():
+            folder = None if (checkpoint or resume) is None else Path(checkpoint or resume or "") / name
+            kept = {"checkpoint": folder, "resume": folder}
+            references[name] = other, mm.solve(other, method, **limits, **kept, callbacks=output.progress())
         finished = finish(loaded, solution, asked, references)
         files = {} if out is None else _files(finished, output)
     if out is not None:

@@ -44,6 +44,8 @@ class Finite(Source):
         precision asked for (with its row and column).
     """
 
+    rebuilt_from = ("arrays", "engine", "dtype")
+
     def __init__(self, arrays: Mapping[str, Any], *, engine: str = "numpy", dtype: str = "float64") -> None:
         if not arrays:
             raise InvalidInput("arrays", arrays, "give at least one named array.")

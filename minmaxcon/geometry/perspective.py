@@ -296,6 +296,8 @@ class PerspectiveGenerator:
     of the simplex.
     """
 
+    rebuilt_from = ("blocks", "entropy_weight")
+
     def __init__(self, blocks: Sequence[InnerBlock | None], entropy_weight: EntropyWeight = "free") -> None:
         self.blocks = tuple(blocks)
         if not self.blocks:

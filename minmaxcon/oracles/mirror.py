@@ -132,8 +132,10 @@ class DualMirror:
         If a block gives no mirror coordinates; it is named.
     """
 
+    rebuilt_from = ("dual",)
+
     def __init__(self, dual: PerspectiveGenerator) -> None:
-        self.levels, self._stack = dual.levels, dual.stack
+        self.dual, self.levels, self._stack = dual, dual.levels, dual.stack
         self._stack.mirror(dual.center(np.zeros((1, 1))).inner)  # a block that has none is refused before any work
 
     def coordinates(self, point: DualPoint) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shutil
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minmaxcon.errors import InvalidInput
+from minmaxcon.files import sync_folder, write_synced
 
 __all__ = ["RESULT_FILE", "check_file", "check_folder", "leftover", "write_file", "write_folder"]
 
@@ -74,8 +74,8 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
         fresh.mkdir()
         for name, content in files.items():
             (fresh / name).parent.mkdir(parents=True, exist_ok=True)
-            _write_synced(fresh / name, content)
-        _sync_folder(fresh)
+            write_synced(fresh / name, content)
+        sync_folder(fresh)
         _put(fresh, target, overwrite)
 
 
@@ -123,7 +123,7 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> 
     """
     check_file(path, overwrite=overwrite)
     with _fresh(path) as (target, fresh):
-        _write_synced(fresh, content)
+        write_synced(fresh, content)
         fresh.replace(target)
 
 
@@ -137,7 +137,7 @@ def _fresh(path: str | Path) -> Iterator[tuple[Path, Path]]:
         try:
             yield target, fresh
             with suppress(OSError):  # the rename is done already, so that a refusal changes nothing
-                _sync_folder(target.parent)
+                sync_folder(target.parent)
         finally:
             if fresh.is_dir():
                 shutil.rmtree(fresh, ignore_errors=True)
@@ -218,18 +218,3 @@ def _put(fresh: Path, target: Path, overwrite: bool) -> None:
         old.rename(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _write_synced(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,9 +6,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import finite_array, number, seed_number, whole
 from minmaxcon.core import Certificate, MinMaxProblem, Needs, Outcome, Position, Solution, Solver, Start, Status
 from minmaxcon.errors import InvalidInput
+from minmaxcon.solvers.checkpoint import Checkpoints, Saved, settings_of
 from minmaxcon.solvers.named import automatic
 
 __all__ = ["Progress", "iterate", "progress_bar", "progress_lines", "solve"]
@@ -54,7 +56,9 @@ class Progress:
 Callback = Callable[[Progress], Any]
 
 
-def iterate(problem: MinMaxProblem, solver: Solver, *, seed: int = 0, x0: Any = None) -> Iterator[Any]:
+def iterate(
+    problem: MinMaxProblem, solver: Solver, *, seed: int = 0, x0: Any = None, state: Any = None
+) -> Iterator[Any]:
     """Yield the states of a solve, the first before any work; the public form of the loop.
 
     Parameters
@@ -67,6 +71,8 @@ def iterate(problem: MinMaxProblem, solver: Solver, *, seed: int = 0, x0: Any = 
         Seed of all draws.
     x0 : array_like (d,) or (R, d), optional
         Where to start instead of the problem's own point.
+    state : object, optional
+        A state of an earlier solve by this solver to go on from, instead of a start.
 
     Yields
     ------
@@ -82,7 +88,8 @@ def iterate(problem: MinMaxProblem, solver: Solver, *, seed: int = 0, x0: Any = 
         If the problem does not meet the solver's needs.
     """
     solver = _fitting(problem, solver)
-    state = solver.init(problem, _start(problem, solver, seed, x0))
+    if state is None:
+        state = solver.init(problem, _start(problem, solver, seed, x0))
     yield state
     while not solver.finished(state):
         state = solver.step(state)
@@ -98,6 +105,9 @@ def solve(
     time_limit: float | None = None,
     budget: int | None = None,
     callbacks: Sequence[Callback] = (),
+    checkpoint: str | Path | None = None,
+    every: float = 30.0,
+    resume: str | Path | None = None,
 ) -> Solution:
     """Solve a constrained stochastic min-max problem.
 
@@ -118,19 +128,37 @@ def solve(
     callbacks : sequence of callable
         Each is called with a :class:`Progress` after each piece of work; one that returns True ends the solve. Those
         with a method ``close`` are closed when the solve ends, however it does.
+    checkpoint : path, optional
+        A folder that holds the latest state of the solve, from which ``resume`` goes on: written before any work, every
+        so often, and when the solve ends, however it does. One that holds a checkpoint already is refused, unless
+        ``resume`` names it too; then the solve goes on from there, or begins where there is none.
+    every : float
+        Least number of seconds between two checkpoints; 0 for one after each piece of work.
+    resume : path, optional
+        A folder from which the solve goes on, with the same bits as if it had never ended, and where it writes its
+        checkpoints unless ``checkpoint`` names another. Problem, solver, seed and x0 must be those of before; time
+        limit, budget and callbacks may be others.
 
     Returns
     -------
     Solution
-        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C the status is
-        ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises KeyboardInterrupt.
+        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C, SIGTERM or SIGHUP the
+        status is ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises KeyboardInterrupt.
 
     Raises
     ------
     InvalidInput
-        If an argument is out of range.
+        If an argument is out of range; if a checkpoint cannot be written or read, or is of another problem, solver or
+        seed, and what differs is named.
+    CorruptCheckpoint
+        If the checkpoint is damaged or of another version.
     Unsupported
-        If the problem does not meet the solver's needs.
+        If the problem does not meet the solver's needs, or a state holds what no checkpoint can hold.
+
+    Warns
+    -----
+    CheckpointWarning
+        If other versions, or another number of threads, have written the checkpoint; if a later one cannot be written.
     """
     solver = _fitting(problem, solver)
     callbacks = _functions(callbacks)
@@ -139,27 +167,32 @@ def solve(
     if budget is not None:
         budget = whole("budget", budget)
     began = time.perf_counter()
+    keeper, saved = _checkpoints(problem, solver, {"seed": seed, "x0": x0}, checkpoint, every, resume)
+    begin, before = (None, 0.0) if saved is None else (saved.state, saved.seconds)
     ended: tuple[Status, str] | None = None
-    with _interruptible() as interrupted, ExitStack() as closing:
+    with _interruptible() as signals, ExitStack() as closing:
         for callback in callbacks:
             closing.callback(getattr(callback, "close", _nothing))
         state: Any = None
-        for state in iterate(problem, solver, seed=seed, x0=x0):
+        for state in iterate(problem, solver, seed=seed, x0=x0, state=begin):
             seconds = time.perf_counter() - began
-            stops = [callback(Progress(solver, state, seconds)) for callback in callbacks]
-            if interrupted.is_set():
-                ended = Status.INTERRUPTED, "stopped by Ctrl-C."
+            stops = [callback(Progress(solver, state, before + seconds)) for callback in callbacks]
+            if signals:
+                ended = Status.INTERRUPTED, f"stopped by {signals[0]}."
             elif any(isinstance(stop, (bool, np.bool_)) and stop for stop in stops):
                 ended = Status.BUDGET, "stopped by a callback."
             elif time_limit is not None and seconds >= time_limit:
                 ended = Status.BUDGET, f"the time limit of {time_limit:g} s was reached."
             elif budget is not None and solver.outcome(state).steps >= budget:
                 ended = Status.BUDGET, f"the budget of {budget} steps was used."
+            if keeper is not None and (ended is not None or solver.finished(state) or keeper.due()):
+                keeper.write(state, before + seconds)
             if ended is not None:
                 break
     settings = {"seed": int(seed), "solver": describe(solver), "time_limit": time_limit, "budget": budget}
     unfinished = None if solver.finished(state) else ended
-    return _solution(problem, solver.outcome(state), unfinished, time.perf_counter() - began, settings)
+    seconds = before + time.perf_counter() - began
+    return _solution(problem, solver.outcome(state), unfinished, seconds, settings)
 
 
 def _nothing() -> None:
@@ -272,25 +305,66 @@ def describe(part: Any) -> Any:
     return {"name": type(part).__name__, **public}
 
 
+def _checkpoints(
+    problem: MinMaxProblem,
+    solver: Solver,
+    start: Mapping[str, Any],
+    checkpoint: str | Path | None,
+    every: float,
+    resume: str | Path | None,
+) -> tuple[Checkpoints | None, Saved | None]:
+    """Return what writes checkpoints, and the state to go on from, where these are asked for."""
+    every = number("every", every, "must be a number of seconds, at least 0.", least=0.0)
+    if checkpoint is None and resume is None:
+        return None, None
+    settings = settings_of(problem, solver, seed_number("seed", start["seed"]), start["x0"])
+    names = {"checkpoint": checkpoint, "resume": resume}
+    keepers = {
+        name: Checkpoints(folder, problem, solver, settings, every=every, argument=name)
+        for name, folder in names.items()
+        if folder is not None
+    }
+    here, there = (keepers.get(name) for name in names)
+    same = here is not None and there is not None and here.path == there.path
+    saved = None if there is None or (same and not there.exists()) else there.read()
+    if here is not None and not same and here.exists():
+        need = "holds a checkpoint already; resume from it, or name another folder."
+        raise InvalidInput("checkpoint", str(checkpoint), need)
+    writer = here or there
+    if writer is not None:
+        writer.prepare()
+    return writer, saved
+
+
+_SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
+"""Signals that end a solve in order, as the reason names them; not every system has all."""
+
+
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into an event, so that the loop can end in order; a second one raises."""
-    pressed = threading.Event()
+def _interruptible() -> Iterator[list[str]]:
+    """Note signals in a list, so that the loop can end in order; a second Ctrl-C raises KeyboardInterrupt."""
+    noted: list[str] = []
     if threading.current_thread() is not threading.main_thread():
-        yield pressed
+        yield noted
         return
-    previous = signal.getsignal(signal.SIGINT) or signal.SIG_DFL  # None: a handler that Python did not install
 
-    def note(_number: int, _frame: Any) -> None:
-        if pressed.is_set():
+    def note(which: int, _frame: Any) -> None:
+        name = _SIGNALS[signal.Signals(which).name]
+        if name in noted and which == signal.SIGINT:
             raise KeyboardInterrupt
-        pressed.set()
+        noted.append(name)
 
-    signal.signal(signal.SIGINT, note)
+    known = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    # A signal that the process was started to ignore, as by nohup, stays ignored.
+    taken = [which for which in known if which == signal.SIGINT or signal.getsignal(which) is not signal.SIG_IGN]
+    before = {which: signal.getsignal(which) or signal.SIG_DFL for which in taken}  # None: not Python's own
     try:
-        yield pressed
+        for which in taken:
+            signal.signal(which, note)
+        yield noted
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for which, handler in before.items():
+            signal.signal(which, handler)
 
 
 def progress_bar(*, file: Any = None) -> Callback:

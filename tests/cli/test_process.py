@@ -48,6 +48,27 @@ def test_ctrl_c_reports_the_best_point_so_far(table: Path, tmp_path: Path, delay
     assert {path.name for path in tmp_path.iterdir()} <= {"r"}
 
 
+@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_answered_with_a_result_and_a_checkpoint(
+    table: Path, tmp_path: Path, which: signal.Signals
+) -> None:
+    words = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--steps", 10**7, "--json", "--kappa", 0.3)
+    process = start(*words, "--checkpoint", tmp_path / "kept", "--out", tmp_path / "r")
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("kept/checkpoint.mmc")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(which)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    result = json.loads(out)
+    assert (result["status"], result["feasible"]) == ("interrupted", True)
+    assert result["reason"].startswith(f"Stopped by {which.name}")
+    assert {path.name for path in tmp_path.iterdir()} == {"kept", "r"}
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["checkpoint.mmc"]
+
+
 def test_a_reader_that_has_enough_ends_it_quietly() -> None:
     words = " ".join(f"'{word}'" for word in [*COMMAND, "problems", "--json"])
     script = f"{words} | head -n 1; exit ${{PIPESTATUS[1]}}"

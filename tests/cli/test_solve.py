@@ -279,3 +279,19 @@ def test_a_solver_that_lies_about_feasibility_is_found_out(
     assert (done.status, result["feasible"]) == (1, False)
     assert max(result["constraints"]) > 0
     assert "a constraint is violated" in result["reason"]
+
+
+def test_a_solve_goes_on_from_a_checkpoint(solve_table: Callable[..., Any], tmp_path: Path) -> None:
+    settings = ("--steps", 200, "--kappa", 0.3, "--json", "--quiet")
+    whole = json.loads(solve_table(*settings).out)
+    kept = ("--checkpoint", tmp_path / "kept", "--resume", tmp_path / "kept")
+    first = json.loads(solve_table(*settings, *kept, "--time-limit", 1e-9, "--every", 0).out)
+    found = json.loads(solve_table(*settings, *kept).out)
+    assert first["steps"] < found["steps"]
+    assert {**found, "seconds": 0} == {**whole, "seconds": 0}
+    refused = solve_table(*settings, "--checkpoint", tmp_path / "kept")
+    assert refused.status == 2
+    assert "--checkpoint='" in refused.err
+    other = solve_table("--steps", 300, "--kappa", 0.3, "--resume", tmp_path / "kept")
+    assert other.status == 2
+    assert "was written with solver.oracle.steps = 200, and this solve has 300" in other.err

@@ -9,7 +9,6 @@ that of a mean of all rows seen (Cutkosky and Orabona, 2019).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,6 +79,20 @@ class Correction:
         return self.values[runs] + np.einsum("rid,rd->ri", self.slopes[runs], moved)
 
 
+class Curvature:
+    r"""The inverse of a measure's model of curvature, made at points x (R, d) of a problem; else the identity."""
+
+    rebuilt_from = ("problem", "x")
+
+    def __init__(self, problem: RefreshedProblem, x: Array) -> None:
+        self.problem, self.x = problem, x
+        self._inverse = problem.measure.curvature(x)
+
+    def __call__(self, gradients: Any) -> Any:
+        """Return :math:`B^{-1}` times gradients (R, k, d)."""
+        return gradients if self._inverse is None else self._inverse(gradients)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class SuccessiveState(RunsState):
     r"""State of a solve; ``points`` are the proximal points :math:`\tilde x_s`.
@@ -99,7 +112,7 @@ class SuccessiveState(RunsState):
         True objective and measures less their smooth forms at the proximal points.
     gradients : ndarray (R, 1 + m, d)
         Gradients of the objective and of the surrogates there; on streams their running averages.
-    inverse : callable or None
+    inverse : Curvature
         The curvature model's inverse, of the runs in ``owners``.
     owners : ndarray of int
         The runs that ``inverse`` was made for; none where it is out of date.
@@ -126,7 +139,7 @@ class SuccessiveState(RunsState):
     blocks: Any
     bias: Any
     gradients: Any
-    inverse: Callable[[Any], Any] | None
+    inverse: Curvature
     owners: Any
     weight: Any
     reach: Any
@@ -268,7 +281,7 @@ class SuccessiveApproximation(Solver):
             blocks=np.zeros(runs, dtype=int),
             bias=bias,
             gradients=gradients,
-            inverse=block.measure.curvature(x),
+            inverse=Curvature(block, x),
             owners=every,
             weight=np.full(runs, self.weight),
             reach=np.full(runs, self.reach),
@@ -307,10 +320,10 @@ class SuccessiveApproximation(Solver):
         old, bias, margin = take_runs((state.points, state.bias, state.margin), runs)
         inverse, owners = state.inverse, state.owners
         if not np.array_equal(owners, runs):
-            inverse, owners = problem.measure.curvature(old.x), runs
+            inverse, owners = Curvature(problem, old.x), runs
         inside, normals = (np.asarray(to_numpy(part), dtype=np.float64) for part in problem.primal.inequalities(old.x))
         gradients = np.concatenate([state.gradients[runs], normals], axis=1)
-        preconditioned = gradients if inverse is None else inverse(gradients)
+        preconditioned = inverse(gradients)
         aim = old.constraints + margin[:, None]
         values = np.concatenate([aim, inside], axis=1)
         step = linearised_step(

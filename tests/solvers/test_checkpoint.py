@@ -1,0 +1,598 @@
+"""Checkpoints: a solve goes on from disk with the same bits, whatever ended it, and from its own checkpoint alone."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon import files
+from minmaxcon.solvers import checkpoint as module
+from minmaxcon.solvers.checkpoint import CHECKPOINT_FILE, Checkpoints, settings_of
+from minmaxcon_problems.fair_auc import stream_problem
+from tests import cases
+from tests.problem_library import HalfSquare, Linear
+from tests.problems.fair_auc.streams import singles
+from tests.staircases import Varying, staircase
+
+SOLVER = mm.SFLS(oracle=mm.SMD(steps=250, batch_size=20), levels=3, tolerance=1e-6)
+
+
+IQRC = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=120, batch_size=20), levels=2), iterations=3)
+
+
+def points() -> Any:
+    return singles(cases.labelled(3, n=400))
+
+
+CASES: dict[str, tuple[Callable[[], mm.MinMaxProblem], Callable[[], mm.Solver]]] = {
+    "sfls": (lambda: cases.problem("fair_auc_inter"), lambda: SOLVER),
+    "torch": (lambda: cases.problem("fair_auc_torch"), lambda: SOLVER),
+    "search": (lambda: cases.problem("quadratic_infeasible_start"), lambda: SOLVER),
+    "simplex": (lambda: cases.problem("portfolio"), lambda: IQRC),
+    "runs": (lambda: cases.fair_auc("inter_group", [0.05, 0.1, 0.5]), lambda: IQRC),
+    "theory": (lambda: cases.problem("worst_group"), lambda: mm.SFLS(oracle=cases.ORACLES["theory"](), levels=3)),
+    "mirror_prox": (lambda: cases.problem("worst_group"), lambda: mm.SFLS(oracle=mm.MirrorProx(steps=60), levels=3)),
+    "reduced": (
+        lambda: cases.problem("fair_auc_inter"),
+        lambda: mm.SFLS(oracle=mm.VarianceReduced(epochs=4, batch_size=30), levels=3),
+    ),
+    "conex": (lambda: cases.problem("fair_auc_inter"), cases.SOLVERS["conex"]),
+    "switching": (lambda: cases.problem("fair_auc_inter"), cases.SOLVERS["switching"]),
+    "successive": (lambda: staircase(kind=Varying), lambda: mm.SuccessiveApproximation(iterations=12)),
+    "stream": (lambda: stream_problem(points, kappa=0.3), lambda: SOLVER),
+}
+
+
+def stopping(after: int) -> Callable[[mm.Progress], bool]:
+    """Return a callback that ends a solve after so many pieces of work."""
+    left = [after]
+
+    def stop(_: mm.Progress) -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    return stop
+
+
+def same(one: mm.Solution, other: mm.Solution) -> bool:
+    """Whether two solutions have the same bits, the time that they took aside."""
+    return (
+        one.x.tobytes() == other.x.tobytes()
+        and all(
+            repr(getattr(one, part)) == repr(getattr(other, part))
+            for part in ("objective", "constraints", "status", "certificate", "reason", "steps", "samples")
+        )
+        and {name: column.tolist().__repr__() for name, column in one.trace.items()}
+        == {name: column.tolist().__repr__() for name, column in other.trace.items()}
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_solve_goes_on_from_disk_with_the_same_bits(name: str, tmp_path: Path) -> None:
+    """Ended twice, each time going on with a problem and a solver that were made anew."""
+    problem, solver = CASES[name]
+    expected = mm.solve(problem(), solver(), seed=3, budget=700)
+    ended = mm.solve(problem(), solver(), seed=3, checkpoint=tmp_path, callbacks=[stopping(2)])
+    mm.solve(problem(), solver(), seed=3, resume=tmp_path, every=0, callbacks=[stopping(2)])
+    found = mm.solve(problem(), solver(), seed=3, resume=tmp_path, budget=700)
+    assert same(found, expected)
+    assert ended.steps <= found.steps
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT_FILE]
+
+
+@pytest.mark.rel
+@pytest.mark.parametrize("name", cases.PROBLEMS)
+@pytest.mark.parametrize("solver", cases.SOLVERS)
+def test_every_solver_goes_on_with_every_problem(name: str, solver: str, tmp_path: Path) -> None:
+    if cases.SOLVERS[solver].convex_only and not cases.PROBLEMS[name].convex:
+        pytest.skip("needs convex functions")
+    build, make = cases.PROBLEMS[name].build, cases.SOLVERS[solver]
+    expected = mm.solve(build(), make(), budget=1500)
+    mm.solve(build(), make(), budget=1500, checkpoint=tmp_path / "c", callbacks=[stopping(4)])
+    assert same(mm.solve(build(), make(), budget=1500, resume=tmp_path / "c"), expected)
+
+
+@pytest.mark.rel
+@pytest.mark.parametrize("engine", ["numpy", "torch"])
+@pytest.mark.parametrize("solver", ["sfls", "single_samples", "iqrc"])
+def test_split_resume(solver: str, engine: str, tmp_path: Path) -> None:
+    """50 random splits."""
+    make = {
+        "sfls": lambda: SOLVER,
+        "single_samples": lambda: mm.SFLS(oracle=mm.SMD(steps=200, batch_size=1), levels=3),
+        "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=120, batch_size=20), levels=2), iterations=3),
+    }[solver]
+    problem, rng = cases.fair_auc(kappa=0.1, engine=engine), np.random.default_rng(0)
+    count = len(list(mm.iterate(problem, make())))
+    expected = mm.solve(problem, make())
+    for i in range(50):
+        folder = tmp_path / str(i)
+        mm.solve(problem, make(), checkpoint=folder, callbacks=[stopping(int(rng.integers(count)))])
+        assert same(mm.solve(problem, make(), resume=folder), expected)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Hidden:
+    """A state of a stranger's solver: the runs' own, and what the constructor takes."""
+
+    inner: Any
+    memory: Any
+
+
+class Stranger(mm.Solver):
+    """A solver of someone else, around SFLS, with things of its own in its state."""
+
+    def __init__(self, memory: Callable[[], Any]) -> None:
+        self.memory = memory
+        self.own = SOLVER
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Hidden:
+        return Hidden(self.own.init(problem, start), self.memory())
+
+    def step(self, state: Hidden) -> Hidden:
+        return replace(state, inner=self.own.step(state.inner))
+
+    def finished(self, state: Hidden) -> bool:
+        return self.own.finished(state.inner)
+
+    def outcome(self, state: Hidden) -> mm.Outcome:
+        return self.own.outcome(state.inner)
+
+
+def values() -> Any:
+    return {
+        "numbers": (1, 2.5, float("inf"), -0.0, None, True, 2**80, "text \u00e9", np.float32(0.1), np.bool_(True)),
+        "arrays": [np.arange(3), np.zeros((0, 2)), np.array("a"), np.asfortranarray(np.eye(3)), np.array(1 + 2j)],
+        "status": mm.Status.SOLVED,
+        "position": mm.Position.start(np.random.Generator(np.random.MT19937(0))),
+    }
+
+
+def test_a_strangers_state_of_plain_values_is_kept(tmp_path: Path) -> None:
+    problem = cases.problem("fair_auc_inter")
+    mm.solve(problem, Stranger(values), checkpoint=tmp_path, callbacks=[stopping(2)])
+    found: list[Any] = []
+    mm.solve(problem, Stranger(values), resume=tmp_path, callbacks=[lambda progress: found.append(progress.state)])
+    memory, expected = found[0].memory, values()
+    assert repr(memory["numbers"]) == repr(expected["numbers"])
+    assert [type(value) for value in memory["numbers"]] == [type(value) for value in expected["numbers"]]
+    for one, other in zip(memory["arrays"], expected["arrays"], strict=True):
+        assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+    assert memory["arrays"][3].flags.f_contiguous  # products of matrices depend on it
+    assert memory["status"] is mm.Status.SOLVED
+    assert memory["position"].rng().random() == expected["position"].rng().random()
+
+
+@pytest.mark.parametrize("bad", [lambda: lambda x: x, lambda: {1: 2}, lambda: np.array([{}]), lambda: iter([1]), Path])
+def test_what_no_checkpoint_can_hold_is_refused_before_any_work(bad: Callable[[], Any], tmp_path: Path) -> None:
+    seen: list[Any] = []
+    with pytest.raises(mm.Unsupported, match=r"state\.memory is an? .*no checkpoint can hold"):
+        mm.solve(cases.problem("fair_auc_inter"), Stranger(bad), checkpoint=tmp_path, callbacks=[seen.append])
+    assert len(seen) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+class Secret(HalfSquare):
+    """A parameter that no public attribute shows."""
+
+    def __init__(self, secret: float) -> None:
+        super().__init__()
+        self._secret = secret
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(self._secret * found.F, found.G, lambda y, a: self._secret * found.pullback(y, a))
+
+
+def quadratic(objective: mm.StochasticMinMaxConstraint | None = None, bound: Any = 0.5, **changes: Any) -> Any:
+    drawn = cases.arrays()
+    given = {"points": drawn["points"] + changes.pop("moved", 0.0), "costs": drawn["costs"]}
+    options = {"start": np.array([-1.0, -1.0, -1.0]), **changes}
+    radius = options.pop("radius", 6.0)
+    objective = HalfSquare() if objective is None else objective
+    return mm.MinMaxProblem(objective, [Linear(bound)], mm.Ball(3, radius), mm.Finite(given), **options)
+
+
+@pytest.mark.parametrize(
+    "problem, arguments, named",
+    [
+        (lambda: quadratic(bound=0.6), {}, "constraints[0].bound = 0.5, and this solve has 0.6"),
+        (lambda: quadratic(radius=5.0), {}, "primal.radius = 6.0, and this solve has 5.0"),
+        (lambda: quadratic(moved=1e-9), {}, "data.arrays['points'] = float64(120, 3)"),
+        (lambda: quadratic(HalfSquare(scale=2.0)), {}, "objective.scale = 1.0, and this solve has 2.0"),
+        (lambda: quadratic(Linear()), {}, "objective"),
+        (lambda: quadratic(start=np.array([-1.0, -1.0, -0.9])), {}, "start"),
+        (lambda: quadratic(), {"seed": 1}, "seed = 0, and this solve has 1"),
+        (lambda: quadratic(), {"x0": np.array([-1.0, -1.0, -1.0])}, "x0 = None"),
+        (
+            lambda: quadratic(),
+            {"solver": mm.SFLS(oracle=mm.SMD(steps=250, batch_size=20), levels=3, tolerance=1e-5)},
+            "solver.tolerance = 1e-06, and this solve has 1e-05",
+        ),
+        (lambda: quadratic(), {"solver": mm.SFLS(oracle=mm.SMD(steps=251, batch_size=20))}, "solver.levels"),
+        (lambda: quadratic(), {"solver": mm.IQRC()}, "solver.class"),
+    ],
+)
+def test_another_solves_checkpoint_is_refused_by_name(
+    problem: Callable[[], Any], arguments: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    mm.solve(quadratic(), SOLVER, checkpoint=tmp_path, callbacks=[stopping(2)])
+    before = (tmp_path / CHECKPOINT_FILE).read_bytes()
+    with pytest.raises(mm.InvalidInput) as refusal:
+        mm.solve(problem(), **{"solver": SOLVER, **arguments}, resume=tmp_path)
+    assert named in str(refusal.value)
+    assert str(refusal.value).startswith("resume=")
+    assert (tmp_path / CHECKPOINT_FILE).read_bytes() == before
+
+
+def test_what_a_function_hides_shows_in_its_values(tmp_path: Path) -> None:
+    mm.solve(quadratic(Secret(1.0)), SOLVER, checkpoint=tmp_path, callbacks=[stopping(2)])
+    with pytest.raises(mm.InvalidInput, match="values at the start"):
+        mm.solve(quadratic(Secret(1.01)), SOLVER, resume=tmp_path)
+
+
+@pytest.mark.parametrize("name", [*CASES, "target"])
+def test_a_solve_does_not_change_what_its_checkpoint_is_compared_by(name: str) -> None:
+    if name == "target":
+        problem: Any = mm.load_problem("fair_auc", data="loanapp", max_gap=0.02)
+        solver: mm.Solver = mm.SuccessiveApproximation()
+    else:
+        problem, solver = (make() for make in CASES[name])
+    before = settings_of(problem, solver, 0, None)
+    mm.solve(problem, solver, budget=60)
+    after = settings_of(problem, solver, 0, None)
+    assert {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} <= {"measure.asked"}
+
+
+def test_a_limit_may_be_another_when_the_solve_goes_on(tmp_path: Path) -> None:
+    problem, solver = cases.problem("fair_auc_inter"), SOLVER
+    first = mm.solve(problem, solver, checkpoint=tmp_path, budget=300)
+    assert "budget" in first.reason
+    found = mm.solve(problem, solver, resume=tmp_path, time_limit=600.0)
+    assert same(found, mm.solve(problem, solver))
+    assert found.seconds > first.seconds
+    again = mm.solve(problem, solver, resume=tmp_path)  # a solve that has ended is over
+    assert same(again, found)
+
+
+def test_folders(tmp_path: Path) -> None:
+    """Nothing is overwritten, nothing is begun by mistake, and one command line serves both the first and the next."""
+    problem, there = cases.problem("fair_auc_inter"), tmp_path / "a" / "b"
+    with pytest.raises(mm.InvalidInput, match=r"resume=.*cannot be read .No such file"):
+        mm.solve(problem, SOLVER, resume=there)
+    first = mm.solve(problem, SOLVER, checkpoint=there, resume=there, budget=200)
+    with pytest.raises(mm.InvalidInput, match=r"checkpoint=.*holds a checkpoint already; resume"):
+        mm.solve(problem, SOLVER, checkpoint=there)
+    other = tmp_path / "c"
+    second = mm.solve(problem, SOLVER, checkpoint=other, resume=there, budget=500)
+    third = mm.solve(problem, SOLVER, checkpoint=there, resume=there, budget=500)
+    assert same(second, third)
+    assert first.steps < second.steps
+    with pytest.raises(mm.InvalidInput, match="every=-1"):
+        mm.solve(problem, SOLVER, checkpoint=tmp_path / "d", every=-1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(mm.InvalidInput, match=r"checkpoint=.*cannot be written"):
+        mm.solve(problem, SOLVER, checkpoint=tmp_path / "file")
+
+
+def test_other_versions_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = cases.problem("fair_auc_inter")
+    mm.solve(problem, SOLVER, checkpoint=tmp_path, budget=200)
+    monkeypatch.setattr(module, "_versions", lambda: {"python": "3.99", "numpy": np.__version__})
+    with pytest.warns(mm.CheckpointWarning, match="written with python"):
+        mm.solve(problem, SOLVER, resume=tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------ damaged and forged
+
+
+def written(folder: Path) -> tuple[Checkpoints, bytes]:
+    problem = cases.problem("fair_auc_inter")
+    mm.solve(problem, SOLVER, checkpoint=folder, callbacks=[stopping(3)])
+    return Checkpoints(folder, problem, SOLVER, settings_of(problem, SOLVER, 0, None)), (
+        folder / CHECKPOINT_FILE
+    ).read_bytes()
+
+
+def damages(content: bytes, other: bytes, flips: int, cuts: int, splices: int) -> Any:
+    rng = np.random.default_rng(0)
+    for place in [*range(90), *rng.integers(len(content), size=flips)]:
+        changed = bytearray(content)
+        changed[place] ^= 1 << int(rng.integers(8))
+        yield bytes(changed)
+    for length in [0, 1, len(content) - 1, *rng.integers(len(content), size=cuts)]:
+        yield content[:length]
+    for _ in range(splices):
+        i, j = rng.integers(1, len(content), size=2)
+        yield content[:i] + other[j:]
+    yield content + b"\0"
+
+
+def check_damages(folder: Path, flips: int, cuts: int, splices: int) -> None:
+    keeper, content = written(folder)
+    mm.solve(cases.problem("fair_auc_inter"), SOLVER, resume=folder, callbacks=[stopping(1)])
+    other, count = (folder / CHECKPOINT_FILE).read_bytes(), 0
+    for changed in damages(content, other, flips, cuts, splices):
+        if changed in (content, other):
+            continue
+        (folder / CHECKPOINT_FILE).write_bytes(changed)
+        with pytest.raises(mm.CorruptCheckpoint):
+            keeper.read()
+        count += 1
+    assert count >= 0.99 * (flips + cuts + splices)
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    check_damages(tmp_path, 100, 20, 20)
+
+
+@pytest.mark.rel
+def test_bitflips(tmp_path: Path) -> None:
+    check_damages(tmp_path, 5000, 500, 500)
+
+
+def forged(content: bytes, change: Callable[[Any], Any]) -> bytes:
+    """Return a checkpoint whose manifest was changed, with a digest that fits."""
+    body = content.partition(b"\n")[2]
+    with np.load(io.BytesIO(body)) as archive:
+        held = dict(archive)
+    manifest = json.loads(held.pop("manifest").tobytes())
+    manifest = change(manifest) or manifest
+    return module._packed(manifest, [held[f"array{i}"] for i in range(len(held))])
+
+
+def put(path: str, value: Any) -> Callable[[Any], None]:
+    """Return a change of one entry of a manifest."""
+
+    def change(manifest: Any) -> None:
+        *parents, last = path.split("/")
+        for part in parents:
+            manifest = manifest[part]
+        manifest[last] = value
+
+    return change
+
+
+def deep(manifest: Any) -> None:
+    tree: Any = 1
+    for _ in range(400):
+        tree = [tree]
+    manifest["state"]["fields"]["steps"] = tree
+
+
+FORGERIES: dict[str, Callable[[Any], Any]] = {
+    "no state": lambda manifest: {"settings": manifest["settings"]},
+    "text": lambda _: "text",
+    "list": lambda _: [1],
+    "another class": put("state/class", "minmaxcon.core.solver:Outcome"),
+    "a function": put("state/class", "minmaxcon.files:remove_stale"),
+    "a module of the system": put("state/class", "os:system"),
+    "a process": put("state/class", "subprocess:Popen"),
+    "an executor": put("state/class", "builtins:exec"),
+    "no class": put("state/class", 5),
+    "a class with constructor": lambda manifest: manifest.update(
+        state={"made": {"folder": "x"}, "class": "minmaxcon.solvers.checkpoint:Checkpoints"}
+    ),
+    "other arguments": lambda manifest: manifest.update(
+        state={"made": {"blocks": []}, "class": "minmaxcon.geometry.perspective:PerspectiveGenerator"}
+    ),
+    "a field too many": put("state/fields/evil", 1),
+    "no fields": put("state/fields", {}),
+    "an array that is not there": put("state/fields/level", {"array": 10**6}),
+    "a negative array": put("state/fields/level", {"array": "x"}),
+    "unknown kind": put("state/fields/level", {"lambda": 1}),
+    "empty kind": put("state/fields/level", {}),
+    "a part that is not there": put("state/fields/problem", {"part": "nothing"}),
+    "deep": deep,
+    "seconds": put("seconds", "long"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_checkpoint_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    keeper, content = written(tmp_path)
+    (tmp_path / CHECKPOINT_FILE).write_bytes(forged(content, FORGERIES[name]))
+    with pytest.raises(mm.MinMaxConError) as refusal:
+        keeper.read()
+    assert isinstance(refusal.value, mm.CorruptCheckpoint), refusal.value
+    assert str(refusal.value).startswith(str(tmp_path))
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_newer_format_and_a_link_are_refused(tmp_path: Path) -> None:
+    keeper, content = written(tmp_path)
+    path = tmp_path / CHECKPOINT_FILE
+    path.write_bytes(content.replace(b"checkpoint 1 ", b"checkpoint 9 ", 1))
+    with pytest.raises(mm.CorruptCheckpoint, match="has format 9, and this version of minmaxcon reads format 1"):
+        keeper.read()
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(mm.CorruptCheckpoint, match="is no file that a solve wrote"):
+        keeper.read()
+
+
+# ------------------------------------------------------------------------------------------------ disks and signals
+
+QUICK = mm.SFLS(oracle=mm.SMD(steps=100, batch_size=10, block=50), levels=2, tolerance=1e-6)
+
+OPERATIONS = ("write_synced", "fsync", "replace", "sync_folder")
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, operation: str, fault: Callable[[], None], after: int) -> None:
+    """Let an operation on files do ``fault`` instead, at its k-th call from now on."""
+    calls = [0]
+
+    def wrapped(old: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            calls[0] += 1
+            if calls[0] > after:
+                fault()
+            return old(*arguments)
+
+        return call
+
+    if operation in ("write_synced", "sync_folder"):
+        monkeypatch.setattr(files, operation, wrapped(getattr(files, operation)))
+    elif operation == "fsync":
+        monkeypatch.setattr(os, "fsync", wrapped(os.fsync))
+    else:
+        monkeypatch.setattr(Path, "replace", wrapped(Path.replace))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_disk_that_fails_leaves_the_checkpoint_before(
+    operation: str, code: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first refusal ends the solve before any work; a later one is a warning, and the solve goes on."""
+    problem, expected = cases.problem("fair_auc_inter"), mm.solve(cases.problem("fair_auc_inter"), QUICK)
+
+    def fault() -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        failing(patch, operation, fault, after)
+        if operation == "sync_folder" or (operation == "fsync" and after % 2):  # the rename was done before
+            mm.solve(problem, QUICK, checkpoint=tmp_path, every=0) if operation == "sync_folder" else None
+        elif after == 0:
+            with pytest.raises(mm.InvalidInput, match=f"checkpoint=.*cannot be written .{os.strerror(code)}"):
+                mm.solve(problem, QUICK, checkpoint=tmp_path, every=0)
+        else:
+            with pytest.warns(mm.CheckpointWarning, match="the one before is kept, and the solve goes on"):
+                found = mm.solve(problem, QUICK, checkpoint=tmp_path, every=0)
+            assert same(found, expected)
+    assert [path.name for path in tmp_path.iterdir() if path.name != CHECKPOINT_FILE] == []
+    if (tmp_path / CHECKPOINT_FILE).exists():
+        assert same(mm.solve(problem, QUICK, resume=tmp_path), expected)
+
+
+def killed(work: Callable[[], Any], seconds: float | None) -> bool:
+    """Run work in a process and kill it after so many seconds; tell whether it had ended before."""
+    process = os.fork()
+    if process == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(process, signal.SIGKILL)
+    return os.WIFEXITED(os.waitpid(process, 0)[1])
+
+
+def naive(path: Path, content: bytes) -> None:
+    """Write as one should not: into the file itself, piece by piece."""
+    with path.open("wb", buffering=0) as file:
+        for begin in range(0, len(content), 1000):
+            file.write(content[begin : begin + 1000])
+
+
+def kills(folder: Path, count: int) -> None:
+    """Kill solves at random instants, each going on where the one before was killed; compare the bits."""
+    rng, problem = np.random.default_rng(0), cases.problem("fair_auc_inter")
+    solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=20, block=20), levels=4, tolerance=1e-6)
+    expected, done, round_ = mm.solve(problem, solver), 0, 0
+    while done < count:
+        where = folder / str(round_)
+        round_ += 1
+
+        def work(where: Path = where) -> None:
+            mm.solve(problem, solver, checkpoint=where, resume=where, every=0)
+
+        ended = False
+        while not ended and done < count:
+            ended = killed(work, float(rng.uniform(0.0, 0.15)))
+            done += not ended
+        assert same(mm.solve(problem, solver, checkpoint=where, resume=where), expected)
+        assert [path.name for path in where.iterdir()] == [CHECKPOINT_FILE]
+
+
+def test_a_killed_solve_goes_on(tmp_path: Path) -> None:
+    kills(tmp_path, 4)
+
+
+@pytest.mark.rel
+@pytest.mark.timeout(600)
+def test_kill9(tmp_path: Path) -> None:
+    """200 random instants."""
+    kills(tmp_path, 200)
+
+
+@pytest.mark.rel
+@pytest.mark.timeout(600)
+def test_kill9_notices_a_naive_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The canary of the test above: a writer that is not atomic leaves a broken checkpoint at one of 200 instants."""
+    monkeypatch.setattr(module, "replace_file", naive)
+    with pytest.raises(mm.CorruptCheckpoint):
+        kills(tmp_path, 200)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("naively", [False, True])
+def test_a_process_may_end_at_every_operation_on_files(
+    operation: str, naively: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The instants between the operations, one by one; a writer that is not atomic fails at one of them."""
+    problem = cases.problem("fair_auc_inter")
+    expected = mm.solve(problem, QUICK)
+    mm.solve(problem, QUICK, checkpoint=tmp_path, callbacks=[stopping(2)])
+    with monkeypatch.context() as patch:
+        if naively:
+            patch.setattr(files, "replace_file", naive)
+            patch.setattr(module, "replace_file", lambda path, content: (naive(path, content[:5000]), os._exit(1)))
+        failing(patch, operation, lambda: os._exit(1), 2)
+        killed(lambda: mm.solve(problem, QUICK, resume=tmp_path, every=0), None)
+    if naively:
+        with pytest.raises(mm.CorruptCheckpoint):
+            mm.solve(problem, QUICK, resume=tmp_path)
+    else:
+        assert same(mm.solve(problem, QUICK, resume=tmp_path), expected)
+        assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT_FILE]
+
+
+@pytest.mark.parametrize("name, shown", [("SIGTERM", "SIGTERM"), ("SIGHUP", "SIGHUP"), ("SIGINT", "Ctrl-C")])
+def test_a_signal_ends_a_solve_in_order(name: str, shown: str, tmp_path: Path) -> None:
+    """The best feasible point is returned, the checkpoint is that of the last state, and handlers are as before."""
+    problem, which = cases.problem("fair_auc_inter"), getattr(signal, name)
+    before, count = signal.getsignal(which), [0]
+
+    def send(_: mm.Progress) -> None:
+        count[0] += 1
+        if count[0] == 3:
+            signal.raise_signal(which)
+            if which != signal.SIGINT:
+                signal.raise_signal(which)  # an impatient sender changes nothing
+
+    ended = mm.solve(problem, QUICK, checkpoint=tmp_path, every=1e6, callbacks=[send])
+    assert ended.status is mm.Status.INTERRUPTED
+    assert ended.reason.startswith(f"Stopped by {shown}")
+    assert ended.feasible
+    assert signal.getsignal(which) is before
+    assert count[0] == 3
+    assert same(mm.solve(problem, QUICK, resume=tmp_path), mm.solve(problem, QUICK))
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    """A solve under nohup outlives its terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        found = mm.solve(
+            cases.problem("fair_auc_inter"), QUICK, callbacks=[lambda _: signal.raise_signal(signal.SIGHUP)]
+        )
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert found.status is not mm.Status.INTERRUPTED
