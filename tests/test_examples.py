@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,20 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 INCLUDES = re.compile(r"^\.\. literalinclude:: (\S+)\n((?:   :.*\n)+)", flags=re.MULTILINE)
+
+
+def assert_same_output(printed: str, stored: str) -> None:
+    """Compare word by word, numbers as far as machines agree: digits after them may differ by the libraries' sums."""
+    got, expected = (
+        [line.split() for line in re.sub(r"[\[\](),;]", " ", text).splitlines()] for text in (printed, stored)
+    )
+    assert list(map(len, got)) == list(map(len, expected)), printed
+    for word, other in zip(chain(*got), chain(*expected), strict=True):
+        try:
+            same = float(word) == pytest.approx(float(other), rel=0.05, abs=0.003)
+        except ValueError:
+            same = word == other
+        assert same, (word, other, printed)
 
 
 def test_there_are_examples() -> None:
@@ -28,6 +43,9 @@ def test_it_runs_and_writes_nothing(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert not list(tmp_path.iterdir())
+    stored = example.with_suffix(".txt")
+    if stored.exists():  # what the pages show of it; `python docs/figures/outputs.py` writes them anew
+        assert_same_output(done.stdout, stored.read_text(encoding="utf-8"))
     page = DOCS / "howto" / f"{example.stem}.rst"
     if page.exists():  # what the page shows in blocks of "none" is what the program prints
         shown = re.findall(

