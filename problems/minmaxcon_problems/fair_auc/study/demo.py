@@ -273,11 +273,11 @@ def _draw_shares(axes: Axes, compared: Compared) -> None:
             capsize=4,
             label=f"well-paid {label}",
         )
-    for at, measured in enumerate(models.values()):
+    for model, measured in enumerate(models.values()):
         low, high = sorted((measured.groups[0].first.value, measured.groups[0].second.value))
         axes.annotate(
             f"gap\n{100 * (high - low):.1f}",
-            (at + 0.18, 50 * (low + high)),
+            (model + 0.18, 50 * (low + high)),
             va="center",
             fontsize="large",
             fontweight="bold",
