@@ -12,7 +12,7 @@ from minmaxcon.core.level import LevelProblem
 from minmaxcon.core.runs import where_runs
 from minmaxcon.core.source import in_double
 
-__all__ = ["lower_bound", "minimize_lagrangian"]
+__all__ = ["least_point", "lower_bound", "minimize_lagrangian"]
 
 _ROUNDING = {4: 4e-6, 8: 1e-12}
 """Allowance for rounding, relative to the size of the terms, by the bytes of a number."""
@@ -56,6 +56,23 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
     if problem.modulus > 0:
         return np.full(problem.runs, -np.inf)
     xp = namespace(start)
+    points = _closed_form(problem, weights, scaled, start)
+    if points is None:
+        points, bound = minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)
+        if start.dtype.itemsize == 8:
+            return bound
+    exact = replace(problem, data=in_double(problem.data))
+    return _frank_wolfe(exact, *(xp.double(part) for part in (points, weights, scaled)))
+
+
+def least_point(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int) -> Array:
+    """Return points (R, d) near the minimisers of the Lagrangian over X, as for :func:`lower_bound`."""
+    found = _closed_form(problem, weights, scaled, start)
+    return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)[0] if found is None else found
+
+
+def _closed_form(problem: LevelProblem, weights: Array, scaled: Array, like: Array) -> Array | None:
+    """Return the minimisers that the family knows, None where it does not."""
     proximal = problem.proximal
     found: list[Any] = []
     for j in range(problem.runs):
@@ -64,14 +81,9 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
         y = np.asarray(to_numpy(weights[j]), dtype=np.float64)
         a = np.asarray(to_numpy(scaled[j]), dtype=np.float64)
         found.append(problem.family.lagrangian_minimizer(y, a, problem.data, center, weight))
-    if all(x is not None for x in found):
-        points = xp.asarray(np.stack(found), start)
-    else:
-        points, bound = minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)
-        if start.dtype.itemsize == 8:
-            return bound
-    exact = replace(problem, data=in_double(problem.data))
-    return _frank_wolfe(exact, *(xp.double(part) for part in (points, weights, scaled)))
+        if found[-1] is None:
+            return None
+    return namespace(like).asarray(np.stack(found), like)
 
 
 def _frank_wolfe(problem: LevelProblem, x: Array, weights: Array, scaled: Array) -> Any:

@@ -53,16 +53,18 @@ class Certificate:
     Attributes
     ----------
     kind : str
-        ``"exact on the data"`` (finite data, each bound evaluated on all of it); ``"estimate"`` (streams: ``upper``
-        estimates the objective of a point whose feasibility is an estimate too, and nothing is proved); ``"none"``
-        where no feasible point and no lower bound is known.
+        ``"exact on the data"`` (finite data, each bound evaluated on all of it); ``"with confidence"`` (streams: bounds
+        from samples that no iterate has seen, which hold together with probability ``confidence``); ``"estimate"``
+        (streams that leave no such samples: ``upper`` estimates the objective of a point whose feasibility is an
+        estimate too, and nothing is proved); ``"none"`` where no feasible point and no lower bound is known.
     upper : float
-        The objective of the feasible point that is returned: exact on finite data, an estimate on streams. Infinite
-        where there is no such point.
+        The objective of the feasible point that is returned: exact on finite data, on streams a bound on it from above,
+        or an estimate. Infinite where there is no such point.
     lower : float
         The largest lower bound found; minus infinity where there is none.
     confidence : float
-        1 for bounds that are exact on the data; 0 where nothing is proved.
+        1 for bounds that are exact on the data; :math:`1 - \delta` for bounds with confidence; 0 where nothing is
+        proved.
     """
 
     kind: str
@@ -80,7 +82,8 @@ class Certificate:
             return "nothing is known of f*"
         if self.kind == "estimate":
             return f"objective about {self.upper:.6g}, an estimate that proves nothing"
-        return f"{self.lower:.6g} <= f* <= {self.upper:.6g} ({self.kind})"
+        confidence = f" {self.confidence:g}" if self.kind == "with confidence" else ""
+        return f"{self.lower:.6g} <= f* <= {self.upper:.6g} ({self.kind}{confidence})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +95,10 @@ class Solution:
     x : ndarray (d,) or (R, d)
         The best feasible point found; where none was, the least infeasible one.
     objective : float or ndarray (R,)
-        :math:`f_0(x)`: exact on finite data, an estimate on streams.
+        :math:`f_0(x)`: exact on finite data. On streams a bound from above with the certificate's confidence, or an
+        estimate where that is 0.
     constraints : ndarray (m,) or (R, m)
-        :math:`f_i(x) - b_i`; at most 0 where feasible. Exact on finite data, estimates on streams.
+        :math:`f_i(x) - b_i`, known as well as the objective; at most 0 where feasible.
     status : Status or tuple of Status
         How each run ended.
     certificate : Certificate or tuple of Certificate
@@ -132,7 +136,7 @@ class Solution:
 
     @property
     def feasible(self) -> Any:
-        """Whether every constraint holds at x, on streams by estimate: a bool, or an array (R,) of them."""
+        """Whether every constraint holds at x, as far as its values are known: a bool, or an array (R,) of them."""
         largest = np.max(self.constraints, axis=-1, initial=-np.inf)
         return bool(largest <= 0) if self.runs is None else largest <= 0
 

@@ -114,8 +114,8 @@ class Outcome:
         Lower bounds on each run's optimal value; minus infinity where there is none.
     exact : bool
         Whether these values are exact on finite data.
-    confidence : float
-        1 where they are; 0 where nothing is proved.
+    confidence : float or ndarray (R,)
+        1 where they are; :math:`1 - \delta` of bounds from fresh samples of a stream; 0 where nothing is proved.
     status : tuple of Status
         How each run ended; :attr:`Status.BUDGET` while it goes on.
     reason : tuple of str
@@ -133,7 +133,7 @@ class Outcome:
     constraints: Any
     lower: Any
     exact: bool
-    confidence: float
+    confidence: Any
     status: tuple[Status, ...]
     reason: tuple[str, ...]
     trace: tuple[Mapping[str, Any], ...]

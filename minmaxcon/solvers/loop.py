@@ -286,7 +286,11 @@ def _certificate(outcome: Outcome, run: int, feasible: bool) -> Certificate:
     lower = -np.inf if np.isnan(lower) else lower
     if np.isinf(upper) and np.isinf(lower):
         return Certificate("none", upper, lower, 0.0)
-    return Certificate("exact on the data" if outcome.exact else "estimate", upper, lower, outcome.confidence)
+    confidence = float(np.broadcast_to(outcome.confidence, (len(outcome.status),))[run])
+    kind = "exact on the data" if outcome.exact else "with confidence" if confidence > 0 else "estimate"
+    if lower > upper and not outcome.exact:  # of two bounds with confidence one has failed, as they may
+        lower = -np.inf
+    return Certificate(kind, upper, lower, confidence)
 
 
 def describe(part: Any) -> Any:

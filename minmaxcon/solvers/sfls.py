@@ -3,6 +3,7 @@ r"""The stochastic feasible level-set method, :math:`r \leftarrow r + U(r)/(2\th
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -27,6 +28,7 @@ from minmaxcon.core import (
     Status,
 )
 from minmaxcon.core.certificate import LEAST_SPAN, nearby_variation, optimality
+from minmaxcon.core.confidence import Look, look, share_of_look
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
 from minmaxcon.core.solver import Verdict
@@ -41,8 +43,10 @@ _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
 
 _UNPROVED = "no lower bound is known."
-_ENDED = "the stream has ended; the point is feasible by estimate."
-_KNOWN = ("points", "level", "interior", "first", "lower", "opening", "nearby")
+_LOOK = 0.25
+"""Fresh samples that bound a query's answer on a stream, as a share of those that it took."""
+
+_KNOWN = ("points", "level", "interior", "first", "lower", "opening", "nearby", "below", "proved")
 """The fields that the end of a query changes, one row per run."""
 
 
@@ -62,6 +66,10 @@ class SFLSState(RunsState):
         The first bound :math:`U(r_0)`, against which progress is measured where there is no certificate.
     nearby : ndarray (R,)
         What the objective varies by near the interior point; NaN until a run needs it.
+    below : ndarray (R,)
+        On streams, a bound from below on the objective at the interior point.
+    proved : ndarray (R,) of bool
+        On streams, whether the values of the best points are bounds from fresh samples.
     search_dual : DualPoint or None
         The duals of searches, which have no multiplier of the objective.
     rounds, searched : ndarray (R,) of int
@@ -79,6 +87,8 @@ class SFLSState(RunsState):
     first: Any
     opening: Any
     nearby: Any
+    below: Any
+    proved: Any
     search_dual: DualPoint | None
     rounds: Any
     searched: Any
@@ -103,9 +113,9 @@ class SFLS(Solver):
     On finite data every estimate is evaluated exactly at the end of its level: U becomes the exact
     :math:`P(r, \bar x)`, a point counts as feasible only on that, an infeasible estimate is pulled back towards the
     strictly feasible point, and the averaged duals give the certificate's lower bound :math:`r + D(r)/\bar y_0`. A run
-    is solved when upper and lower bound agree within the tolerance. On streams the oracle's U steers the
-    levels, as in the paper, but proves nothing: objective and feasibility are estimates, there is no lower bound, and
-    no run ends as solved.
+    is solved when upper and lower bound agree within the tolerance. On streams
+    each query is followed by a quarter as many fresh samples: they confirm a feasible point, and bound its objective
+    from above and the optimal value from below, all with probability :math:`1 - \delta` together.
 
     Parameters
     ----------
@@ -118,8 +128,10 @@ class SFLS(Solver):
     theta : float
         :math:`\theta > 1/2`.
     delta : float
-        :math:`\delta`: query k asks the oracle for an answer that is right with probability :math:`1 - \delta_k`. SMD,
-        like any oracle of a fixed number of steps, takes no notice of it, and no result claims it.
+        :math:`\delta`: on streams all that is claimed of a run holds with probability :math:`1 - \delta`, if block
+        means are nearly normal; on finite data claims are exact. Query k also asks the oracle for an answer that is
+        right with probability :math:`1 - \delta_k`, of which SMD, like any oracle of a fixed number of steps, takes no
+        notice.
     oracle_error : float
         :math:`\epsilon_A`, handed to oracles that can aim at an accuracy, which SMD cannot; and taken off
         :math:`|H(r_0)|` in the rule that ends runs without a certificate.
@@ -204,6 +216,8 @@ class SFLS(Solver):
             first=level.copy(),
             opening=np.full(runs, np.nan),
             nearby=np.full(runs, np.nan),
+            below=np.full(runs, -np.inf),
+            proved=np.zeros(runs, dtype=bool),
             search_dual=None,
             rounds=np.zeros(runs, dtype=int),
             searched=np.zeros(runs, dtype=int),
@@ -222,10 +236,15 @@ class SFLS(Solver):
 
     def outcome(self, state: SFLSState) -> Outcome:
         """See :meth:`Solver.outcome`; of a query that is under way only the cost counts yet."""
-        if state.query is None:
-            return state.outcome()
-        running = self.oracle.estimate(state.query)
-        return state.outcome(steps=running.steps, samples=running.samples)
+        steps = samples = 0
+        if state.query is not None:
+            running = self.oracle.estimate(state.query)
+            steps, samples = running.steps, running.samples
+        found = state.outcome(steps=steps, samples=samples)
+        if found.exact:
+            return found
+        claimed = state.proved | (np.isfinite(state.lower) & ~found.points.feasible)
+        return replace(found, confidence=np.where(claimed, 1.0 - self.delta, 0.0))
 
     def _begin(self, state: SFLSState) -> SFLSState:
         """Start a query for the runs whose clocks are behind; of those, the ones that search for a feasible point."""
@@ -257,12 +276,14 @@ class SFLS(Solver):
         """Judge the estimate, move the levels, and decide which runs have ended."""
         estimate, runs, searching = self.oracle.estimate(state.query), state.active, state.searching
         known = SimpleNamespace(**{name: take_runs(getattr(state, name), runs) for name in _KNOWN})
+        known.position, known.samples = estimate.next.position, 0
         judge = self._judge_estimate if state.problem.data.size is None else self._judge_exactly
         verdicts, columns = judge(state, estimate, known)
         for i, failure in enumerate(estimate.failure):
             if failure is not None:
                 verdicts[i] = Status.DIVERGED, f"{failure} of query {state.rounds[runs[i]]}."
-        after, positions, clock = estimate.next, state.positions, int(state.rounds[runs[0]])
+        after = replace(estimate.next, position=known.position)  # a look on a stream reads on
+        positions, clock = state.positions, int(state.rounds[runs[0]])
         if len(positions) == clock and any(failure is None for failure in estimate.failure):
             positions = (*positions, after.position)
         old, dual = state.search_dual if searching else state.next.dual, after.dual
@@ -280,7 +301,7 @@ class SFLS(Solver):
             query=None,
             trace=(*state.trace, *self._rows(state, estimate, columns)),
             steps=state.steps + estimate.steps,
-            samples=state.samples + estimate.samples,
+            samples=state.samples + estimate.samples + known.samples,
         )
 
     def _judge_exactly(
@@ -388,44 +409,55 @@ class SFLS(Solver):
     def _judge_estimate(
         self, state: SFLSState, estimate: Estimate, known: Any
     ) -> tuple[list[Verdict], Mapping[str, Any]]:
-        """Judge a query on a stream by the oracle's bound U; nothing here is exact.
+        r"""Judge a query on a stream by samples that it has not seen, with confidence.
 
-        U bounds H from above only, so it gives neither a lower bound on the optimal value nor a proof of optimality:
-        the certificate's lower bound stays at minus infinity, and a run that ends by the paper's rule ends without that
-        claim. After a search the objective is estimated from up to 20,000 points read ahead; the next query goes back
-        to where the search ended, for which the source opens its points again.
+        After the k-th query a quarter as many samples bound the functions at the estimate and at the interior point
+        from above, and the optimal value from below; all these bounds hold with probability
+        :math:`1 - 6\delta/(\pi k)^2`. For convex constraints the bounds of both points bound the segment between
+        them, and the best point of it that they prove to be feasible is kept. Where the stream has ended there are no
+        fresh samples, and the query's own estimates, which prove nothing, steer instead.
         """
         runs, searching, old = state.active, state.searching, known.points
-        upper, values = np.asarray(estimate.upper, dtype=float), np.asarray(estimate.values, dtype=float)
-        margins = values if searching else values[:, 1:]
-        violation = margins.max(axis=1)
-        hit = violation < 0
-        if searching:
-            objective = _objective_estimate(state, estimate)
-            hit &= np.isfinite(objective)
-            known.level = known.first = np.where(hit, objective + self.slack, known.level)
-            known.interior = where_runs(hit, estimate.x, known.interior)
-            known.points = Points(estimate.x, objective, margins)
+        problem, path = state.problem.take(runs), np.asarray(estimate.upper, dtype=float)
+        question = problem.at_level(np.zeros(runs.size) if searching else known.level)
+        seen = self._look(state, estimate, question, known)
+        values = np.asarray(estimate.values, dtype=float)
+        if seen is None:
+            objective = _objective_estimate(state, estimate) if searching else values[:, 0] + known.level
+            new = Points(estimate.x, objective, values if searching else values[:, 1:])
+            violation, proved = new.violation, np.zeros(runs.size, dtype=bool)
         else:
-            known.opening = np.where(np.isnan(known.opening), upper, known.opening)
-            new = Points(estimate.x, values[:, 0] + known.level, margins)
-            known.points = where_runs(new.better(old) | ~old.feasible, new, old)
-            known.level = np.where(upper < 0, known.level + upper / (2.0 * self.theta), known.level)
+            known.position, known.samples = seen.position, seen.samples
+            new, proved = self._confirmed(problem, seen, estimate, known, searching)
+            violation = (seen.mean[-1][:, 1:] - problem.bounds(runs.size)).max(axis=1)
+        hit = (violation < 0) & np.isfinite(new.objective)
+        if searching:
+            known.level = known.first = np.where(hit, new.objective + self.slack, known.level)
+            known.below = np.where(hit, -np.inf if seen is None else seen.first, known.below)
+            known.interior = where_runs(hit, estimate.x, known.interior)
+            known.points, known.proved = new, proved
+        else:
+            known.opening = np.where(np.isnan(known.opening), path, known.opening)
+            # What is proved replaces what is not; of two bounds that hold, the better one does too.
+            better = np.where(proved == known.proved, new.better(old), proved)
+            known.points, known.proved = where_runs(better, new, old), known.proved | proved
+            if seen is not None:
+                weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
+                some = weight > 0
+                root = known.level + seen.lower / np.where(some, weight, 1.0)
+                known.lower = np.maximum(known.lower, np.where(some, root, -np.inf))
+                known.below = np.maximum(known.below, seen.first)
+            best = known.points
+            moved = np.where(known.proved & best.feasible, best.objective - known.level, path)
+            known.level = np.where(moved < 0, known.level + moved / (2.0 * self.theta), known.level)
         verdicts: list[Verdict] = []
         for i, j in enumerate(runs):
-            levels, opening = state.rounds[j] - state.searched[j], known.opening[i]
+            levels = int(state.rounds[j] - state.searched[j])
             if searching:
                 rounds = int(state.rounds[j])
                 verdicts.append(self._stream_search(bool(hit[i]), violation[i], estimate.exhausted, rounds))
-            elif violation[i] <= 0 and upper[i] >= -self._stop(opening):
-                share_left = max(-upper[i], 0.0) / max(-opening, 1e-300)
-                text = f"the level-set rule U >= -eps_opt holds, U being {share_left:.3g} of its first value; this"
-                verdicts.append((Status.BUDGET, f"{text} proves no optimality on a stream."))
-            elif estimate.exhausted or levels >= self.levels:
-                text = _ENDED if estimate.exhausted else f"after {levels} levels; feasible by estimate."
-                verdicts.append((Status.BUDGET, text))
             else:
-                verdicts.append((None, f"after {levels} levels."))
+                verdicts.append(self._stream_level(known, i, path[i], violation[i], levels, estimate.exhausted))
         columns = {
             "objective": known.points.objective,
             "violation": known.points.violation,
@@ -434,9 +466,79 @@ class SFLS(Solver):
         }
         return verdicts, columns
 
+    def _look(self, state: SFLSState, estimate: Estimate, question: LevelProblem, known: Any) -> Look | None:
+        """Bound the functions at the interior point and the estimate, and f* from below, by fresh samples."""
+        weights, scaled, points = estimate.weights, estimate.scaled, [known.interior, estimate.x]
+        if state.searching:  # the duals of a search have no weight of the objective, and bound no optimal value
+            dual = question.dual().center(estimate.x)
+            weights, scaled, points = dual.weights, question.dual().scaled(dual), [estimate.x]
+        statements = 2 * len(question.family.constraints) + 2
+        spent = share_of_look(self.delta, int(state.rounds[state.active[0]]))
+        return look(
+            question,
+            points,
+            weights,
+            scaled,
+            estimate.next.position,
+            samples=math.ceil(_LOOK * estimate.samples),
+            beta=spent / statements,
+            lower=not state.searching,
+        )
+
+    @staticmethod
+    def _confirmed(
+        problem: MinMaxProblem, seen: Look, estimate: Estimate, known: Any, searching: bool
+    ) -> tuple[Points, Any]:
+        r"""Return the best points that a look proves to be feasible, else the estimates, with the bounds of both.
+
+        For convex functions a bound at :math:`x_a + t(x - x_a)` is the same mixture of the bounds at both ends.
+        """
+        bounds = problem.bounds(int(estimate.x.shape[0]))
+        high = seen.upper[-1]
+        if searching:
+            return Points(estimate.x, high[:, 0], high[:, 1:] - bounds), (high[:, 1:] <= bounds).all(axis=1)
+        low, convex = seen.upper[0], problem.at_level(known.level).modulus <= 0
+        near, far = low[:, 1:] - bounds, high[:, 1:] - bounds
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cross = near / (near - far)  # where the mixture is 0
+        least = np.where(near > 0, np.where(far <= 0, cross, np.inf), 0.0).max(axis=1)
+        most = np.where(far > 0, np.where(near <= 0, cross, -np.inf), 1.0).min(axis=1)
+        if not convex:
+            least, most = np.where(least > 0, 1.0, 0.0), np.where(most < 1, 0.0, 1.0)
+        proved = (least <= most) & np.isfinite(high).all(axis=1) & np.isfinite(low).all(axis=1)
+        share = np.where(high[:, 0] <= low[:, 0], most, least)
+        share = np.where(proved, share * (1.0 - 1e-9 * (share < 1)), 1.0)[:, None]  # a root can be positive by rounding
+        x = known.interior + namespace(estimate.x).asarray(share, estimate.x) * (estimate.x - known.interior)
+        mixed = (1.0 - share) * low + share * high
+        constraints = np.where(proved[:, None], np.minimum(mixed[:, 1:] - bounds, 0.0), far)
+        return Points(x, np.where(proved, mixed[:, 0], high[:, 0]), constraints), proved
+
+    def _stream_level(
+        self, known: Any, run: int, path: float, violation: float, levels: int, exhausted: bool
+    ) -> Verdict:
+        best, lower, below, opening = known.points, known.lower[run], known.below[run], known.opening[run]
+        with_confidence = f"with confidence {1.0 - self.delta:g}"
+        if known.proved[run] and best.violation[run] <= 0:
+            gap, span = float(best.objective[run] - lower), float(below - lower)
+            if gap < 0:  # one of the bounds has failed, as they may
+                return (Status.BUDGET if exhausted else None), f"the bounds {with_confidence} contradict each other."
+            if np.isfinite(span) and gap <= self.tolerance * span:
+                return Status.SOLVED, f"relative optimality is at most {gap / span:.3g}, {with_confidence}."
+            said = f"feasible {with_confidence}"
+        else:
+            said = "feasible by estimate" if violation <= 0 else "no feasible point was confirmed"
+        if violation <= 0 and path >= -self._stop(opening):
+            left = max(-path, 0.0) / max(-opening, 1e-300)
+            text = f"the level-set rule U >= -eps_opt holds, U being {left:.3g} of its first value"
+            return Status.BUDGET, f"{text}; {said}."
+        if exhausted or levels >= self.levels:
+            return Status.BUDGET, f"{'the stream has ended' if exhausted else f'after {levels} levels'}; {said}."
+        return None, f"after {levels} levels; {said}."
+
     def _stream_search(self, hit: bool, violation: float, exhausted: bool, rounds: int) -> Verdict:
         if hit:
-            return (Status.BUDGET, _ENDED) if exhausted else (None, "a strictly feasible point was found, by estimate.")
+            text = "the stream has ended; the point is feasible by estimate."
+            return (Status.BUDGET, text) if exhausted else (None, "a strictly feasible point was found, by estimate.")
         if exhausted or rounds >= self.searches:
             return Status.NOT_STRICTLY_FEASIBLE, f"the least violation found is {violation:.6g}."
         return None, "looking for a strictly feasible point."

@@ -116,8 +116,7 @@ def stream_problem(
     Returns
     -------
     MinMaxProblem
-        On a stream: objective and feasibility are estimates, and nothing is proved; the certificate's kind is
-        ``"estimate"``.
+        On a stream, where :class:`minmaxcon.SFLS` claims feasibility and bounds with confidence.
 
     Raises
     ------
