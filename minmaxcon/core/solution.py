@@ -35,6 +35,10 @@ class Status(Enum):
         "No point was found whose true measure meets its target. The point returned comes nearest; loosen the target, "
         "or use more data or a richer model."
     )
+    UNFINISHED = (
+        "The time ended before a point was found that meets its target; give more. The point returned comes nearest, "
+        "and nothing is known of what can be reached."
+    )
     INCONSISTENT = (
         "A lower bound exceeds a value that it should bound, so a gradient or the declared convexity is wrong and "
         "nothing is proved; run `minmaxcon check` on the problem. The best point found is returned."

@@ -15,7 +15,16 @@ from .bounds import Details
 from .labelled import LabelledData
 from .metrics import FairnessMetric, true_gap_with_interval
 
-__all__ = ["LARGE_GAP", "against_free", "cautions", "evaluation", "measured_model", "scores_of", "target_cautions"]
+__all__ = [
+    "LARGE_GAP",
+    "against_free",
+    "cautions",
+    "evaluation",
+    "measured_model",
+    "measured_scores",
+    "scores_of",
+    "target_cautions",
+]
 
 
 def scores_of(problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
@@ -45,7 +54,7 @@ def evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
 
 
 def _measures(scores: Any, rows: LabelledData, metric: FairnessMetric) -> dict[str, Any]:
-    gap, accuracy = _estimates(scores, rows, metric)
+    gap, accuracy = measured_scores(scores, rows, metric)
     return {
         "auc": accuracy.value,
         "auc_interval": [accuracy.lower, accuracy.upper],
@@ -142,12 +151,13 @@ def measured_model(
 
     A row stands for ``row_weight`` (n,) rows: values and intervals are weighted.
     """
-    return _estimates(model.predict(parameters, rows.features), rows, metric, row_weight)
+    return measured_scores(model.predict(parameters, rows.features), rows, metric, row_weight)
 
 
-def _estimates(
+def measured_scores(
     scores: Any, rows: LabelledData, metric: FairnessMetric, row_weight: Any = None
 ) -> tuple[AUCEstimate, AUCEstimate]:
+    """Return true gap and AUC of scores (n,) of the rows, as :func:`measured_model` does."""
     gap = true_gap_with_interval(scores, rows.label, rows.group, metric, row_weight=row_weight)
     positive = rows.label > 0
     pair = None if row_weight is None else (row_weight[positive], row_weight[~positive])

@@ -18,7 +18,7 @@ from minmaxcon.metrics import AUCEstimate, AUCStatistic
 
 from .metrics import SUBSET_NAMES, FairnessMetric, Subset, SubsetLike
 
-__all__ = ["Cell", "Compared", "GroupGap", "GroupSigns", "Measured", "compared", "measured"]
+__all__ = ["Cell", "Compared", "GroupGap", "GroupSigns", "Measured", "compared", "is_constant", "measured"]
 
 _FEW = 10
 """Rows of a cell below which a result says that intervals are wide."""
@@ -330,7 +330,7 @@ def _cells(label: Any, groups: Sequence[GroupSigns], labels: tuple[Any, Any], ro
 def _reasons(auc: AUCEstimate, parts: Sequence[GroupGap], cells: Sequence[Cell], scores: Any) -> list[str]:
     found = [f"AUC: {auc.reason}."] if auc.reason else []
     found += [f"Gap of {part.group!r}: {part.signed.reason}." for part in parts if part.signed.reason]
-    if scores.size and float(np.ptp(scores)) == 0.0:
+    if is_constant(scores):
         found.append("The score is the same in every row: every AUC is one half, and every gap 0.")
     few = min(cells, key=lambda cell: cell.rows, default=None)
     if few is not None and few.rows < _FEW:
@@ -372,6 +372,11 @@ def _phrase(subset: SubsetLike, group: GroupSigns, labels: tuple[Any, Any]) -> s
     label = "" if subset.label is None else f" labelled {labels[int(subset.label > 0)]!r}"
     member = "" if subset.group is None else f" of {(group.value if subset.group > 0 else group.rest)!r}"
     return f"rows{label}{member}" if label or member else "all rows"
+
+
+def is_constant(scores: Any) -> bool:
+    """Whether scores (n,) are all the same, up to rounding."""
+    return scores.size == 0 or float(np.ptp(scores)) <= 1e-13 * float(np.abs(scores).max())
 
 
 def _same_ranks(one: Any, other: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -66,7 +67,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         How ``max_gap`` is reached: constraints that follow the true AUC, or one bound per side of the quadratic
         surrogate.
     demand : {"value", "upper"}
-        Whether the held-out gap or the upper end of its confidence interval is to meet ``max_gap``.
+        Whether the held-out gap or the upper end of its confidence interval is to meet ``max_gap``; the latter needs
+        ``validation_fraction``.
     validation_fraction : float, optional
         Share of the rows, of every label and group alike, that is held out: the training target is tightened until the
         held-out gap meets ``max_gap``.
@@ -80,12 +82,13 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         units all the same.
     radius : float
         Radius of the ball of parameters, in the units in which the model is trained.
-    score_bound : float
-        For a module, an upper bound on its absolute scores.
+    score_bound : float, optional
+        For a module, an upper bound on its absolute scores, 100 by default.
     solver : Solver, optional
         For ``kappa``; by default ``SFLS(oracle=SMD())`` for a linear model and ``IQRC()`` for others.
     time_limit : float, optional
-        Seconds that a fit may take, after which it returns the best model so far.
+        Seconds that a fit may take, after which it returns the best model so far; where that does not meet the target
+        the status is ``UNFINISHED``. A limit that is not reached changes nothing.
     max_rows_per_cell : int
         Rows of each combination of label and group that :meth:`partial_fit` keeps.
     random_state : int, RandomState or None
@@ -163,7 +166,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         protected: Any = None,
         standardize: bool = True,
         radius: float = 10.0,
-        score_bound: float = 100.0,
+        score_bound: float | None = None,
         solver: mm.Solver | None = None,
         time_limit: float | None = None,
         max_rows_per_cell: int = 4096,
@@ -208,7 +211,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Warns
         -----
         ConvergenceWarning
-            The target was not met.
+            The target was not met, or the model gives all rows one score.
         UserWarning
             No sensitive features.
         """
@@ -233,6 +236,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             validation, share = None, self.validation_fraction
             if share is not None:
                 rows, validation = stratified_parts(rows, (1.0 - share, share), asked.target.seed)
+                rows, validation = (
+                    replace(rows, name="the training part"),
+                    replace(validation, name="the held-out part"),
+                )
             self._fitted = fit_rows(self, asked, rows, validation, classes, constrained=constrained, groups=groups)
             self._stream = None
         return self

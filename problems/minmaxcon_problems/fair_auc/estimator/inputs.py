@@ -24,6 +24,7 @@ __all__ = [
     "positive_code",
     "protected_code",
     "require_aligned",
+    "require_labels",
     "seed_of",
     "sensitive_column",
     "validated",
@@ -61,7 +62,7 @@ def sensitive_column(values: Any, rows: int) -> Any:
     if isinstance(known, nw.Series):
         absent, column = known.is_null().to_numpy(), known.to_numpy()
     else:
-        column = known.to_numpy() if isinstance(known, nw.DataFrame) else np.asarray(known)
+        column = known.to_numpy() if isinstance(known, nw.DataFrame) else as_given(known)
         if column.ndim == 2 and column.shape[1] == 1:
             column = column[:, 0]
     if column.ndim != 1:
@@ -71,15 +72,59 @@ def sensitive_column(values: Any, rows: int) -> Any:
     if len(column) != rows:
         raise DataError(SENSITIVE, f"has {len(column):,} values for the {rows:,} rows of X; give one for each row.")
     missing = _missing(column) if absent is None else absent | _missing(column)
+    _require_present(
+        SENSITIVE,
+        missing,
+        "remove these rows, or give them a value of their own and name the protected one with protected=.",
+    )
+    _require_values(SENSITIVE, column)
+    return column
+
+
+def as_given(values: Any) -> Any:
+    """Return values as an array in which those of a list keep their types.
+
+    NumPy would make the text "nan" of a NaN between texts, which would then be a value like any other.
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    array = np.asarray(values, dtype=object)
+    try:
+        plain = np.asarray(values)
+    except ValueError:  # lists of several lengths
+        return array
+    return plain if plain.dtype.kind in "biufmM" else array
+
+
+def require_labels(y: Any) -> None:
+    """Refuse labels that are missing, or no values, in a container where scikit-learn would not notice it.
+
+    Raises DataError: the rows that have them are named, counted from 0.
+    """
+    if not isinstance(y, list | tuple | np.ndarray):
+        return  # series know what is missing
+    column = as_given(y)
+    column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
+    if column.ndim == 1 and column.dtype.kind in "OUS":
+        _require_present("y", _missing(column), "remove these rows.")
+        _require_values("y", column)
+
+
+def _require_present(argument: str, missing: Any, remedy: str) -> None:
     if missing.any():
         count = int(missing.sum())
         first = ", ".join(map(str, np.flatnonzero(missing)[:5])) + (", ..." if count > 5 else "")
         raise DataError(
-            SENSITIVE,
-            f"is missing in {count:,} of {rows:,} rows, counted from 0: {first};"
-            " remove these rows, or give them a value of their own and name the protected one with protected=.",
+            argument, f"is missing in {count:,} of {len(missing):,} rows, counted from 0: {first}; {remedy}"
         )
-    return column
+
+
+def _require_values(argument: str, column: Any) -> None:
+    if column.dtype.kind == "O":
+        for row, value in enumerate(column):
+            if not isinstance(value, Hashable):
+                kind = type(value).__name__
+                raise DataError(argument, f"row {row} (counted from 0) holds a {kind}; give one number or text a row.")
 
 
 def _missing(column: Any) -> Any:
@@ -87,10 +132,20 @@ def _missing(column: Any) -> Any:
         return np.isnan(column)
     if column.dtype.kind in "mM":
         return np.isnat(column)
+    if column.dtype.kind == "U":  # what NumPy makes of a missing value between texts
+        return np.isin(column, _MISSING_TEXTS)
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
-    # NaN is the one value that differs from itself; pandas' NA compares to neither, and has this name.
-    return np.array([v is None or type(v).__name__ in ("NAType", "NaTType") or v != v for v in column], dtype=np.bool_)
+    return np.array([_is_missing(value) for value in column], dtype=np.bool_)
+
+
+_MISSING_TEXTS = ("nan", "None", "<NA>", "NaT")
+
+
+def _is_missing(value: Any) -> bool:
+    # NaN is the one number that differs from itself; pandas' NA compares to neither, and has this name.
+    named = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return named or (isinstance(value, float | np.floating) and bool(value != value))
 
 
 def require_aligned(parts: Mapping[str, Any]) -> None:
@@ -128,6 +183,7 @@ def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]
     scikit-learn refuses: features that are not finite numbers or not those expected, lengths that differ, labels that
     are missing, continuous or of more than two kinds.
     """
+    require_labels(y)
     features, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
     check_classification_targets(labels)
     kind = type_of_target(labels, input_name="y")

@@ -15,7 +15,7 @@ from minmaxcon_problems.fair_auc.labelled import listed
 from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured, compared, measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 
-from .inputs import SENSITIVE, group_signs, positive_code, require_aligned, sensitive_column
+from .inputs import SENSITIVE, group_signs, positive_code, require_aligned, require_labels, sensitive_column
 
 __all__ = [
     "LabelledScores",
@@ -52,6 +52,7 @@ class LabelledScores:
         group_values: tuple[Any, Any] | None = None,
     ) -> None:
         require_aligned({"y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
+        require_labels(y)
         column = np.asarray(y)
         column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
         if column.ndim != 1:

@@ -15,10 +15,12 @@ import minmaxcon as mm
 from minmaxcon.checks import number, positive, whole
 from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError
+from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.bounds import resolved_bound
 from minmaxcon_problems.fair_auc.datasets import Dataset
-from minmaxcon_problems.fair_auc.evaluation import measured_model
+from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
 from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.measured import is_constant
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, Subset
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_target
@@ -57,6 +59,11 @@ def asked_of(estimator: Any, seed: int) -> Asked:
     Raises InvalidInput or UnknownName: the parameter is named, with its value and the remedy.
     """
     kappa, max_gap = resolved_bound(estimator.kappa, estimator.max_gap, default="max_gap", single=True)
+    if estimator.demand == "upper" and (kappa is not None or estimator.validation_fraction is None):
+        remedy = "is about the interval on held-out rows under max_gap: give validation_fraction, and no kappa."
+        raise mm.InvalidInput("demand", "upper", remedy)
+    if kappa is not None and estimator.method != "following":
+        raise mm.InvalidInput("method", estimator.method, "is a way to reach max_gap; leave it out with kappa.")
     if kappa is None and estimator.solver is not None:
         raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
     if kappa is not None and estimator.objective is not None:
@@ -71,7 +78,8 @@ def asked_of(estimator: Any, seed: int) -> Asked:
         time_limit=estimator.time_limit,
         seed=seed,
     )
-    positive("score_bound", estimator.score_bound)
+    if estimator.score_bound is not None:
+        positive("score_bound", estimator.score_bound)
     share, kept = estimator.validation_fraction, estimator.max_rows_per_cell
     if share is not None:
         number("validation_fraction", share, "must lie strictly between 0 and 1, or be None.", above=0.0, below=1.0)
@@ -87,12 +95,16 @@ def _unbound(target: Target, metric: FairnessMetric | None = None) -> Target:
     return replace(target, metric=metric, max_gap=NO_TARGET, method="following", demand="value")
 
 
-def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.Model:
+def model_of(model: Any, features: int, *, score_bound: float | None, seed: int) -> mm.Model:
     """Return the scoring model that the user means: a name, a Model, a module, or a callable that makes one.
 
     A callable is called with the number of features, under the seed, which leaves torch's own state alone;
-    ``score_bound`` is an upper bound on the absolute scores of a module. Raises InvalidInput for anything else.
+    ``score_bound`` is an upper bound on the absolute scores of a module, 100 by default. Raises InvalidInput for
+    anything else, and for a bound beside what is no module.
     """
+    if score_bound is not None and isinstance(model, str | mm.Model):
+        raise mm.InvalidInput("score_bound", score_bound, "is for a torch.nn.Module as model; leave it out.")
+    bound = 100.0 if score_bound is None else score_bound
     if isinstance(model, mm.Model):
         return model
     if isinstance(model, str):
@@ -101,7 +113,7 @@ def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.
             raise mm.UnknownName("model", model, named)
         return named[model](features)
     if not isinstance(model, type) and hasattr(model, "named_parameters"):
-        return mm.TorchModule(model, score_bound)
+        return mm.TorchModule(model, bound)
     if not callable(model):
         raise mm.InvalidInput(
             "model",
@@ -118,7 +130,7 @@ def model_of(model: Any, features: int, *, score_bound: float, seed: int) -> mm.
         raise mm.InvalidInput(
             "model", model, f"returned an object of type {kind} for {features} features, not a torch.nn.Module."
         )
-    return made if isinstance(made, mm.Model) else mm.TorchModule(made, score_bound)
+    return made if isinstance(made, mm.Model) else mm.TorchModule(made, bound)
 
 
 def train(
@@ -151,6 +163,7 @@ def train(
     held_out = (None, None) if validation is None else measured_model(model, parameters, validation, metric)
     return FairFit(
         parameters=parameters,
+        free_parameters=free.parameters,
         model=model,
         status=solution.status,
         reason=solution.reason,
@@ -227,6 +240,7 @@ def fit_rows(
     values of the sensitive features; a training row stands for ``row_weight`` (n,) rows. Raises InvalidInput or
     DataError for what cannot be used; warns with ConvergenceWarning where the target was not met.
     """
+    raw, raw_validation = rows, validation
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
     if scaler is not None:
         rows, validation = rows.scaled(scaler), None if validation is None else validation.scaled(scaler)
@@ -240,9 +254,7 @@ def fit_rows(
     judged, weight = (rows, row_weight) if validation is None else (validation, None)
     scores = fit.model.predict(fit.parameters, judged.features)
     log_odds = LogOdds.fit(scores, judged.label > 0, weight)
-    if fit.status in _MISSED:
-        warnings.warn(f"{fit.status}: {fit.reason}", ConvergenceWarning, stacklevel=3)
-    return Fitted(
+    fitted = Fitted(
         fit=fit,
         standardizer=scaler,
         log_odds=log_odds,
@@ -253,6 +265,50 @@ def fit_rows(
         group_values=rows.group_values,
         groups=groups,
     )
+    fit = _measured_as_given(fitted, asked.target, raw, raw_validation, row_weight)
+    if fit.status in _MISSED:
+        warnings.warn(f"{fit.status}: {fit.reason}", ConvergenceWarning, stacklevel=3)
+    if is_constant(scores):
+        message = "The model gives all rows one score: its AUC is one half, and its gap 0 says nothing."
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    return replace(fitted, fit=fit)
+
+
+def _measured_as_given(
+    fitted: Fitted, target: Target, rows: LabelledData, validation: LabelledData | None, row_weight: Any
+) -> FairFit:
+    """Return the fit with all measures taken on the scores that the decision function gives for raw rows.
+
+    Those that training saw differ in rounding, which matters where columns are constant up to rounding or nearly so.
+    """
+
+    def found(parameters: Any, part: LabelledData, weight: Any) -> tuple[AUCEstimate, AUCEstimate]:
+        scores = fitted.direction * replace(fitted, fit=replace(fitted.fit, parameters=parameters)).decision(
+            part.features
+        )
+        return measured_scores(scores, part, target.metric, weight)
+
+    fit = fitted.fit
+    train_gap, train_auc = found(fit.parameters, rows, row_weight)
+    held_out = (None, None) if validation is None else found(fit.parameters, validation, None)
+    judged, weight = (rows, row_weight) if validation is None else (validation, None)
+    free_gap, free_auc = found(fit.free_parameters, judged, weight)
+    fit = replace(
+        fit,
+        train_gap=train_gap,
+        train_auc=train_auc,
+        validation_gap=held_out[0],
+        validation_auc=held_out[1],
+        unconstrained_gap=free_gap,
+        unconstrained_auc=free_auc,
+    )
+    reached = fit.gap.upper if target.demand == "upper" else fit.gap.value
+    if fit.max_gap is not None and reached > fit.max_gap and fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
+        reason = (
+            f"In training the gap met its target, but rounding in raw units makes it {reached:.4g}: rescale the data."
+        )
+        fit = replace(fit, status=mm.Status.OUT_OF_REACH, reason=reason)
+    return fit
 
 
 def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
@@ -286,6 +342,7 @@ _MISSED = (
     mm.Status.INFEASIBLE,
     mm.Status.NOT_STRICTLY_FEASIBLE,
     mm.Status.OUT_OF_REACH,
+    mm.Status.UNFINISHED,
     mm.Status.INCONSISTENT,
     mm.Status.DIVERGED,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from minmaxcon.checks import finite_array
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.evaluation import measured_model
 from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.measured import is_constant
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric
 
 from .problem import NO_TARGET, Target, build_target_problem, observed, signed_bounds
 from .side_bounds import solve_side_bounds
@@ -30,13 +33,18 @@ _MARGIN = 2e-4
 """How far below a target the steps aim, where the target is not smaller than ten times this."""
 
 
+_TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE)
+
+
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class FairFit:
     """A fitted model and what is known of it.
 
-    Parameters (d,) are in the units of the features given. ``status`` is ``SOLVED`` (the target is met at a nearly
-    stationary point), ``BUDGET`` (met, and stopped early), ``OUT_OF_REACH`` (not met: the fairest model found is
-    returned) or ``INTERRUPTED`` (not met before Ctrl-C), and ``reason`` the evidence.
+    Parameters (d,) are in the units of the features given; ``free_parameters`` are those of the best model found
+    without regard to the target. ``status`` is ``SOLVED`` (the target is met at a nearly stationary point), ``BUDGET``
+    (met, and stopped early), ``OUT_OF_REACH`` (not met by any model of a search that came to its end: the fairest one
+    found is returned), ``UNFINISHED`` (not met when the time ended, or no model was found yet that ranks rows) or
+    ``INTERRUPTED`` (not met before Ctrl-C), and ``reason`` the evidence.
 
     ``max_gap`` is the target, None where a bound of the surrogate was asked for; ``target`` is what the training data
     were held to, smaller than ``max_gap`` where held-out data asked for it, and negative where they asked for a gap in
@@ -47,6 +55,7 @@ class FairFit:
     """
 
     parameters: Any
+    free_parameters: Any
     model: mm.Model
     status: mm.Status
     reason: str
@@ -100,12 +109,23 @@ def fit_target(
         columns, expected = validation.features.shape[1], train.features.shape[1]
         if columns != expected:
             raise mm.InvalidInput("validation", f"{columns} features", f"must have the {expected} of train.")
-        target.metric.masks_of(validation.label, validation.group, validation.name)
+        masks = target.metric.masks_of(validation.label, validation.group, validation.name)
+        if target.demand == "upper":
+            _require_two(target.metric, masks, validation)
     target = replace(target, model=target.model_for(train))
     judge = _Judge(train, validation, row_weight, target)
     begin = None if start is None else _checked_start(start, target, train)
     solve = _by_bounds if target.method == "bounds" else _by_following
     return _chosen(solve(judge, begin, callbacks), judge)
+
+
+def _require_two(metric: FairnessMetric, masks: Any, rows: LabelledData) -> None:
+    """Refuse an interval that a single row would have to give."""
+    sizes = masks.sum(axis=0)
+    if sizes.min() < 2:
+        subset = metric.subsets[int(np.argmin(sizes))]
+        remedy = f'only one row is {subset}, and demand="upper" asks for an interval, which needs two; add such rows.'
+        raise mm.DataError(rows.name, remedy)
 
 
 def _checked_start(start: Any, target: Target, train: LabelledData) -> Any:
@@ -160,6 +180,11 @@ class _Judge:
         model = self.target.model_for(self.train)
         return measured_model(model, self.parameters(run), self.validation, self.target.metric)
 
+    def constant(self, run: mm.Solution) -> bool:
+        """Whether all training rows have one score."""
+        model = self.target.model_for(self.train)
+        return is_constant(model.predict(self.parameters(run), self.train.features))
+
     @property
     def by_interval(self) -> bool:
         """Whether the end of the interval is what counts."""
@@ -199,11 +224,13 @@ def _by_bounds(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candidat
 
 def _by_following(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candidates:
     target = judge.target
+    if not isinstance(target.model, mm.Linear):
+        importlib.import_module("torch")  # which is not on the clock
     began, limit = time.perf_counter(), target.time_limit
 
-    def share(part: float) -> float | None:
-        """Return a part of the time that is left: most of it is for what was asked for."""
-        return None if limit is None else max(part * (limit - (time.perf_counter() - began)), 1e-3)
+    def left() -> float | None:
+        """Return the time that is left: a limit that is not reached must not change anything."""
+        return None if limit is None else max(limit - (time.perf_counter() - began), 1e-9)
 
     solver = mm.SuccessiveApproximation(
         iterations=200 if target.iterations is None else target.iterations,
@@ -211,14 +238,14 @@ def _by_following(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candi
         margin=min(_MARGIN, 0.1 * target.max_gap),
     )
     problem = build_target_problem(judge.train, replace(target, max_gap=NO_TARGET), row_weight=judge.row_weight)
-    free = mm.solve(problem, solver, seed=target.seed, time_limit=share(0.5), callbacks=callbacks)
+    free = mm.solve(problem, solver, seed=target.seed, time_limit=left(), callbacks=callbacks)
     stopped = free.status is mm.Status.INTERRUPTED
     both = mm.solve(
         signed_bounds(problem, free.x, judge.goals),
         solver,
         seed=target.seed,
         x0=free.x if start is None else start,
-        time_limit=share(1.0),
+        time_limit=left(),
         callbacks=[lambda _: True] if stopped else callbacks,  # one Ctrl-C ends both
     )
     smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed[:, 0])
@@ -233,25 +260,32 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
     reached = [judge.reached(found) for found in measured]
     best = next((j for j, value in enumerate(reached) if value <= gap), -1)
     if best < 0:
-        best = int(np.nanargmin(reached))
+        best = int(np.argmin(reached))
     chosen, found, goal = solved.runs[best], measured[best], float(judge.goals[best])
     if judge.reached(without) <= gap and without[1].value >= found[1].value:
         chosen, found, goal, best = free, without, gap, len(solved.runs)
     status, reason = chosen.status, chosen.reason
-    if reason.startswith("The time limit"):  # each solve had a part of it
-        reason = f"The time limit of {target.time_limit:g} s was reached."
+    late = any(run.reason.startswith("The time limit") for run in (*solved.runs, free))
+    over = f"The time limit of {target.time_limit} s was reached."
+    if chosen.reason.startswith("The time limit"):  # the solves share it
+        reason = over
     if judge.reached(found) > gap:
         stopped = solved.interrupted or status is mm.Status.INTERRUPTED
-        status = mm.Status.INTERRUPTED if stopped else mm.Status.OUT_OF_REACH
-        reason = judge.shortfall(found)
-    elif status is mm.Status.OUT_OF_REACH:  # the training goal was missed, and what was asked for is met all the same
+        unmet = mm.Status.UNFINISHED if late else mm.Status.OUT_OF_REACH
+        status = mm.Status.INTERRUPTED if stopped else unmet
+        reason = f"{over} {judge.shortfall(found)}" if late else judge.shortfall(found)
+    elif late and judge.constant(chosen):
+        status, reason = mm.Status.UNFINISHED, f"{over} No model was found yet that ranks rows."
+    elif status in _TRAINING_GOAL_MISSED:  # and what was asked for is met all the same
         status = mm.Status.BUDGET
     held_out = judge.validation is not None
     # On training data a model with a target may be the best one found of those without, too.
-    unconstrained = without if held_out else max(without, found, key=lambda pair: pair[1].value)
+    both = [(without, free), (found, chosen)]
+    unconstrained, known = both[0] if held_out else max(both, key=lambda pair: pair[0][1].value)
     train_gap, train_auc = judge.on_train(chosen) if held_out else found
     return FairFit(
         parameters=judge.parameters(chosen),
+        free_parameters=judge.parameters(known),
         model=target.model_for(judge.train),
         status=status,
         reason=reason,

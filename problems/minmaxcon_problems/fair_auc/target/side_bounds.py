@@ -54,12 +54,12 @@ def solve_side_bounds(
 
     def solved(kappas: Any, shifts: Any, until: float | None, told: Sequence[Any]) -> tuple[mm.Solution, Any, Any]:
         sides = problem.with_bounds(1.0 + kappas * (1.0 + shifts), 1.0 + kappas * (1.0 - shifts))
-        left = None if until is None else max(until - (time.perf_counter() - began), 1e-3)
+        left = None if until is None else max(until - (time.perf_counter() - began), 1e-9)
         found = mm.solve(sides, solver, seed=target.seed, x0=x0, time_limit=left, callbacks=told)
         scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
         return found, _signed_gap(scores, masks), metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0])
 
-    first, gap, accuracy = solved(kappa, shift, None if time_limit is None else 0.5 * time_limit, callbacks)
+    first, gap, accuracy = solved(kappa, shift, time_limit, callbacks)
     middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], goals)
     told = [lambda _: True] if mm.Status.INTERRUPTED in first.status else callbacks  # one Ctrl-C ends both
     second, second_gap, second_accuracy = solved(middle_kappa, middle_shift, time_limit, told)
@@ -77,6 +77,8 @@ def solve_side_bounds(
 
     parts = (*first.certificate, *second.certificate), (*first.reason, *second.reason), (*first.status, *second.status)
     certificates, reasons, statuses = parts
+    late = any(reason.startswith("The time limit") for reason in reasons)
+    missed = "The time limit was reached." if late else "no pair of bounds meets it."
     return replace(
         second,
         x=pick("x"),
@@ -84,7 +86,7 @@ def solve_side_bounds(
         constraints=np.stack([gap[j] - goals[i] for i, j in enumerate(chosen)])[:, None],
         status=tuple(statuses[j] if reach[i] else mm.Status.OUT_OF_REACH for i, j in enumerate(chosen)),
         certificate=tuple(certificates[j] for j in chosen),
-        reason=tuple(reasons[j] if reach[i] else "no pair of bounds meets it." for i, j in enumerate(chosen)),
+        reason=tuple(reasons[j] if reach[i] else missed for i, j in enumerate(chosen)),
         trace=_trace((first, second), chosen),
         steps=first.steps + second.steps,
         samples=first.samples + second.samples,
