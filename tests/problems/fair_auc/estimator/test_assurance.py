@@ -232,7 +232,7 @@ def test_options_that_cannot_act_together_are_refused(
 def test_every_option_acts() -> None:
     """Each changes the fit, alone or beside the option that it needs."""
     rows = biased_rows(200, 5)
-    beside = {"demand": {"validation_fraction": 0.3}, "solver": {"kappa": 0.1}}
+    beside = {"demand": {"validation_fraction": 0.3, "max_gap": 0.25}, "solver": {"kappa": 0.1}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, value in OTHER.items():
