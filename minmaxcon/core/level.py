@@ -29,24 +29,39 @@ class Proximal:
     ----------
     center : ndarray (d,) or (R, d)
         :math:`\tilde x`.
-    weight : float
-        :math:`\hat\rho > 0`.
+    weight : float or ndarray (R,)
+        :math:`\hat\rho > 0`, one for all runs or one each.
     """
 
     center: Any
-    weight: float
+    weight: Any
+
+    @property
+    def least(self) -> float:
+        """The smallest weight."""
+        return float(np.min(self.weight))
 
     def value(self, primal: DistanceGenerator, x: Array) -> Array:
         """:math:`d_x(x)`, shape (...,)."""
-        return self.weight * primal.divergence(x, namespace(x).asarray(self.center, x))
+        xp = namespace(x)
+        weight = self.weight if np.ndim(self.weight) == 0 else xp.asarray(self.weight, x)
+        return weight * primal.divergence(x, xp.asarray(self.center, x))
 
     def gradient(self, primal: DistanceGenerator, x: Array) -> Array:
         r""":math:`\hat\rho(\nabla\omega(x) - \nabla\omega(\tilde x))`, shape (..., d)."""
-        return self.weight * (primal.gradient(x) - primal.gradient(namespace(x).asarray(self.center, x)))
+        center, weight = self.parts(x)
+        return weight * (primal.gradient(x) - primal.gradient(center))
+
+    def parts(self, like: Array) -> tuple[Array, Any]:
+        """Return centre and weight as a prox takes them: a number, or a column (R, 1) of the engine of ``like``."""
+        xp = namespace(like)
+        weight = float(self.weight) if np.ndim(self.weight) == 0 else xp.asarray(self.weight[:, None], like)
+        return xp.asarray(self.center, like), weight
 
     def take(self, runs: Any) -> Proximal:
         """Return the term of some of the runs."""
-        return self if np.ndim(self.center) == 1 else Proximal(self.center[runs], self.weight)
+        center = self.center if np.ndim(self.center) == 1 else self.center[runs]
+        return Proximal(center, self.weight if np.ndim(self.weight) == 0 else self.weight[runs])
 
 
 def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation:
@@ -113,9 +128,9 @@ class LevelProblem:
 
     @property
     def modulus(self) -> float:
-        """The declared modulus of the functions, less what the proximal term adds; at most 0 when convex."""
+        """The declared modulus of the functions, less the least weight of a proximal term; at most 0 when convex."""
         declared = max(function.modulus for function in self.family.constraints)
-        return declared - (0.0 if self.proximal is None else self.proximal.weight)
+        return declared - (0.0 if self.proximal is None else self.proximal.least)
 
     def dual(self, entropy_weight: EntropyWeight = "free") -> PerspectiveGenerator:
         """Return the dual generator of these functions with the entropy weight K."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.level import LevelProblem
-from minmaxcon.core.runs import where_runs
+from minmaxcon.core.runs import take_runs, where_runs
 from minmaxcon.core.source import in_double
 
 __all__ = ["least_point", "lower_bound", "minimize_lagrangian"]
@@ -53,9 +53,15 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
         form or a general method approximates. It is evaluated in float64 whatever the data's precision. Minus infinity
         where a function is not declared convex, nor with a modulus that the proximal term covers.
     """
+    xp, proximal = namespace(start), problem.proximal
     if problem.modulus > 0:
-        return np.full(problem.runs, -np.inf)
-    xp = namespace(start)
+        bounds = np.full(problem.runs, -np.inf)
+        if proximal is not None and np.ndim(proximal.weight) == 1:  # one that covers the modulus in some runs alone
+            covered = np.flatnonzero(proximal.weight >= problem.modulus + proximal.least)
+            if covered.size:
+                parts = take_runs((weights, scaled, start), covered)
+                bounds[covered] = lower_bound(problem.take(covered), *parts, iterations=iterations)
+        return bounds
     points = _closed_form(problem, weights, scaled, start)
     if points is None:
         points, bound = minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)
@@ -76,8 +82,8 @@ def _closed_form(problem: LevelProblem, weights: Array, scaled: Array, like: Arr
     proximal = problem.proximal
     found: list[Any] = []
     for j in range(problem.runs):
-        center = None if proximal is None else np.asarray(proximal.take([j]).center).reshape(-1)
-        weight = 0.0 if proximal is None else proximal.weight
+        own = None if proximal is None else proximal.take([j])
+        center, weight = (None, 0.0) if own is None else (np.asarray(own.center).reshape(-1), own.least)
         y = np.asarray(to_numpy(weights[j]), dtype=np.float64)
         a = np.asarray(to_numpy(scaled[j]), dtype=np.float64)
         found.append(problem.family.lagrangian_minimizer(y, a, problem.data, center, weight))

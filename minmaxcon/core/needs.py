@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from minmaxcon.core.level import LevelProblem
@@ -11,6 +12,10 @@ from minmaxcon.errors import Unsupported
 from minmaxcon.geometry import InnerBlock
 
 __all__ = ["Needs"]
+
+
+_ANY_WEIGHT = sys.float_info.max
+"""What a solver adds whose proximal weight follows the modulus that is declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class Needs:
     unregularised : bool
         No proximal term, because the solver adds one.
     added : float
-        The weight of the proximal term that the solver adds.
+        The weight of the proximal term that the solver adds; the largest float where it exceeds any declared modulus.
     """
 
     finite: bool = False
@@ -67,11 +72,11 @@ class Needs:
         if self.unregularised and problem.proximal is not None:
             return "a problem without a proximal term, as it adds one: leave it out, or use SFLS()"
         loosest = max(problem.family.constraints, key=lambda function: function.modulus)
-        added = self.added + (0.0 if problem.proximal is None else problem.proximal.weight)
+        added = self.added + (0.0 if problem.proximal is None else problem.proximal.least)
         if self.convex and loosest.modulus > added:
+            limit = f" of at most the proximal term's weight, {added:g}" if added < _ANY_WEIGHT else ""
             proximal = (
-                f"declare a weak_convexity of at most the proximal term's weight, {added:g}, or use SFLS(), which "
-                "needs no such claim"
+                f"declare a weak_convexity{limit}, or use SFLS(), which needs no such claim"
                 if added
                 else "use IQRC(oracle=...) with a weight above a weak_convexity that is declared"
             )

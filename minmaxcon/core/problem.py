@@ -136,21 +136,27 @@ class MinMaxProblem:
         bounds = self.bounds(runs)
         return LevelProblem(self.constraint_family, bounds, self.primal, self.data, self.proximal, has_objective=False)
 
-    def with_proximal(self, center: Any, weight: float) -> MinMaxProblem:
+    def with_proximal(self, center: Any, weight: Any) -> MinMaxProblem:
         r"""Return the problem with :math:`\hat\rho V(x, \tilde x)` added to every function.
 
         Parameters
         ----------
         center : array_like (d,) or (R, d)
             :math:`\tilde x`.
-        weight : float
-            :math:`\hat\rho > 0`.
+        weight : float or array_like (R,)
+            :math:`\hat\rho > 0`, one for all runs or one each.
         """
         need = f"must be finite, of shape ({self.primal.dimension},) or one row per run."
         found = finite_array("center", center, need)
         if found.shape[-1:] != (self.primal.dimension,) or found.ndim > 2:
             raise InvalidInput("center", found.shape, need)
-        return self._again(proximal=Proximal(found, positive("weight", weight)))
+        if np.ndim(weight) == 0:
+            return self._again(proximal=Proximal(found, positive("weight", weight)))
+        need = "must be positive and finite: a number, or one per run where the centres are."
+        weights = finite_array("weight", weight, need)
+        if not (weights > 0).all() or weights.shape != found.shape[:-1]:
+            raise InvalidInput("weight", weight, need)
+        return self._again(proximal=Proximal(found, weights))
 
     def with_bounds(self, *bounds: Any) -> MinMaxProblem:
         """Return the problem with other bounds, one per constraint, each a number or a vector (R,)."""

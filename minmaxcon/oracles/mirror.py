@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -45,11 +46,9 @@ def first_dual(
     return dual, dual.center(x) if start.dual is None else dual.warm(start.dual, mixing)
 
 
-def proximal_parts(problem: LevelProblem, like: Array) -> tuple[Array | None, float]:
+def proximal_parts(problem: LevelProblem, like: Array) -> tuple[Array | None, Any]:
     """Return centre and weight of the proximal term, as a prox takes them; None and 0 where there is none."""
-    if problem.proximal is None:
-        return None, 0.0
-    return namespace(like).asarray(problem.proximal.center, like), float(problem.proximal.weight)
+    return (None, 0.0) if problem.proximal is None else problem.proximal.parts(like)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

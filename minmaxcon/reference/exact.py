@@ -167,7 +167,7 @@ def _functions(cp: Any, problem: MinMaxProblem, x: Any) -> list[Any]:
     """Return objective and constraints of a single run as cvxpy expressions, the proximal term included."""
     extra: Any = 0.0
     if problem.proximal is not None:
-        primal, weight = problem.primal, problem.proximal.weight
+        primal, weight = problem.primal, problem.proximal.least
         center = np.asarray(problem.proximal.center, dtype=np.float64).reshape(-1)
         tangent = primal.value(center) + primal.gradient(center) @ (x - center)
         extra = weight * (primal.cvxpy_value(cp, x) - tangent)

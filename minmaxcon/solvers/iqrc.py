@@ -16,7 +16,7 @@ from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.smd import SMD
 from minmaxcon.solvers.sfls import SFLS
-from minmaxcon.solvers.weak_convexity import proximal_inaccuracy, warn_of_weight
+from minmaxcon.solvers.weak_convexity import WeightRule, proximal_inaccuracy, warn_of_weight
 
 __all__ = ["IQRC", "IQRCState"]
 
@@ -44,6 +44,12 @@ class IQRCState(RunsState):
         Outer steps done.
     stalls : ndarray (R,)
         How many times in a row the oracle has found nothing better than its start.
+    weight : ndarray (R,)
+        :math:`\hat\rho` of the next outer step.
+    balance : ndarray (R,)
+        The weight whose term would have been as large as the last fall; 0 before the first.
+    first : ndarray (R,)
+        The objective at the first feasible centre; infinite before.
     seeking : ndarray (R,) of bool
         The runs that first look for a strictly feasible point of the problem itself.
     active : ndarray of int
@@ -60,6 +66,9 @@ class IQRCState(RunsState):
     movement: Any
     outer: int
     stalls: Any
+    weight: Any
+    balance: Any
+    first: Any
     seeking: Any
     active: Any
     inner: Any
@@ -87,6 +96,18 @@ class IQRC(Solver):
     centre, stays there, and returns that centre as ``"best"`` and as ``"last"``; the ``"random"`` iterate counts as
     solved only where it is that centre.
 
+    **The weight adapts** where none is given. The first is small: the term is a hundredth of what the slope of the
+    objective promises across the set. A step is taken only where exact values show that its end is feasible and
+
+    .. math:: f_0(\tilde x_{s+1}) + \hat\rho V(\tilde x_{s+1}, \tilde x_s) \le f_0(\tilde x_s),
+
+    which holds at the exact proximal point for any weight, and needs no convexity. If the objective fell and the term
+    was more than 1% of the fall, the weight held the step back: the next is a tenth. If it did not fall, the centre
+    stays and the next weight is ten times as large, or so large that its term would have taken a tenth of the last
+    fall. Where a modulus is declared, no weight exceeds :math:`\max(1, 2\rho)`, at which a failing step is a proof up
+    to the oracle's accuracy; it is tried as soon as a step brings less than 1% of what all have brought. Three failures
+    in a row end the run.
+
     From a start that is not strictly feasible, proximal problems may have no solution although the problem has. Where
     the data are finite and the constraints are declared convex, the oracle is first asked about the problem without
     the proximal term: it gives a strictly feasible point to start from, or proves that the problem is infeasible.
@@ -95,11 +116,12 @@ class IQRC(Solver):
     ----------
     oracle : Solver
         Solves the proximal problems; SFLS by default, with ``least_span=0``, as distances need the gap itself.
-    weight : float
-        :math:`\hat\rho`. The theory needs it above the weak convexity modulus :math:`\rho`; the paper's experiments
-        use 1e-5, which is not (a sigmoid network has :math:`\rho \ge 1`). The default is 1. Where the weight is not
-        above a declared modulus, or above what points near the start prove, a
-        :class:`~minmaxcon.errors.WeakConvexityWarning` says so.
+    weight : float, optional
+        :math:`\hat\rho`; by default it adapts, and on streams, where no step can be measured, it is
+        :math:`\max(1, 2\rho)`, or 1 where no modulus is declared. A number stays as it is, and every step is taken, as
+        in the paper. The theory needs it above the modulus :math:`\rho`; the paper's experiments use 1e-5, which is not
+        (a sigmoid network has :math:`\rho \ge 1`). Where a given weight is not above a declared modulus, or above what
+        points near the start prove, a :class:`~minmaxcon.errors.WeakConvexityWarning` says so.
     iterations : int
         Outer steps S.
     tolerance : float
@@ -124,7 +146,7 @@ class IQRC(Solver):
     def __init__(
         self,
         oracle: Solver | None = None,
-        weight: float = 1.0,
+        weight: float | None = None,
         iterations: int = 30,
         tolerance: float = 0.05,
         output: Literal["best", "last", "random"] = "best",
@@ -134,7 +156,8 @@ class IQRC(Solver):
             raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
         if self.oracle.needs.unregularised or self.oracle.needs.measure:
             raise InvalidInput("oracle", oracle, "solves no problem with a proximal term; use one that does: SFLS().")
-        self.weight = number("weight", weight, "must be positive and finite.", above=0.0)
+        remedy = "must be positive and finite, or None for one that adapts."
+        self.weight = None if weight is None else number("weight", weight, remedy, above=0.0)
         self.tolerance = number("tolerance", tolerance, "must be positive and finite.", above=0.0)
         self.iterations = whole("iterations", iterations)
         if output not in ("best", "last", "random"):
@@ -149,7 +172,8 @@ class IQRC(Solver):
     @property
     def needs(self) -> Needs:
         """Those of the oracle, of functions with the proximal term; and that the problem has none yet."""
-        return replace(self.oracle.needs, unregularised=True, added=self.weight)
+        added = np.finfo(float).max if self.weight is None else self.weight  # enough for any modulus that is declared
+        return replace(self.oracle.needs, unregularised=True, added=float(added))
 
     @property
     def title(self) -> str:
@@ -168,11 +192,15 @@ class IQRC(Solver):
         Warns
         -----
         WeakConvexityWarning
-            If the weight is not above a modulus that is declared, or that points near the start prove.
+            If a weight that is given is not above a modulus that is declared, or that points near the start prove.
         """
         begun, runs = RunsState.begun(problem, start), int(start.x.shape[0])
         points: Points = begun["points"]
-        warn_of_weight(problem, points.x, self.weight)
+        if self.weight is not None:
+            warn_of_weight(problem, points.x, self.weight)
+            weight = np.full(runs, self.weight)
+        else:
+            weight = self._rule(problem).first(problem, points.x)
         searchable = problem.data.size is not None and all(c.modulus <= 0 for c in problem.constraints)
         return IQRCState(
             **begun,
@@ -181,6 +209,9 @@ class IQRC(Solver):
             movement=np.full(runs, np.inf),
             outer=0,
             stalls=np.zeros(runs, dtype=int),
+            weight=weight,
+            balance=np.zeros(runs),
+            first=np.where(points.feasible, points.objective, np.inf),
             seeking=(points.violation >= 0) & searchable,
             active=np.arange(runs),
             inner=None,
@@ -199,7 +230,7 @@ class IQRC(Solver):
             start = Start(x, dual, position)
             problem = state.problem.take(active)
             if not seeking:
-                problem = problem.with_proximal(np.asarray(to_numpy(start.x)), self.weight)
+                problem = problem.with_proximal(np.asarray(to_numpy(start.x)), state.weight[active])
             state = replace(state, active=active, inner=self.oracle.take(active).init(problem, start))
         inner, oracle = state.inner, self.oracle.take(state.active)
         if not oracle.finished(inner):
@@ -217,6 +248,10 @@ class IQRC(Solver):
             return state.outcome(points)
         running = self.oracle.outcome(state.inner)
         return state.outcome(points, running.steps, running.samples)
+
+    def _rule(self, problem: MinMaxProblem) -> WeightRule:
+        modulus = max(problem.modulus, 0.0)
+        return WeightRule(modulus, least=1.1 * modulus if self.oracle.needs.convex else 0.0)
 
     @staticmethod
     def _sought(state: IQRCState, found: Outcome, ended: bool) -> IQRCState:
@@ -240,15 +275,28 @@ class IQRC(Solver):
     def _end(self, state: IQRCState, found: Outcome) -> IQRCState:
         """Move the centres to what the oracle has found, and decide which runs have ended."""
         runs, problem, outer = state.active, state.problem, state.outer + 1
-        center, best, picked = take_runs((state.points, state.best, state.picked), runs)
+        center, best, picked, weight = take_runs((state.points, state.best, state.picked, state.weight), runs)
         new = Points.measured(problem.take(runs), found.x) if found.exact else found.points
         movement = np.asarray(to_numpy(problem.primal.norm(new.x - center.x)), dtype=float)
         lower = found.lower if found.exact else np.full_like(found.lower, -np.inf)
-        stationarity = movement + proximal_inaccuracy(self.weight - problem.modulus, found.points, lower)
+        stationarity = movement + proximal_inaccuracy(weight - problem.modulus, found.points, lower)
         # A short step may also mean that the oracle failed, so it proves nothing by itself.
         proof = np.isfinite(stationarity)
         size = np.asarray(to_numpy(problem.primal.norm(new.x)), dtype=float)
         short = movement <= np.where(proof, _ROUNDING * (1.0 + size), _SHORT * self.tolerance)
+        first, weights, balance = state.first.copy(), state.weight.copy(), state.balance.copy()
+        inside = center.feasible
+        first[runs] = np.where(np.isinf(first[runs]) & inside, center.objective, first[runs])
+        if self.weight is None and found.exact:
+            term = weight * np.asarray(to_numpy(problem.primal.divergence(new.x, center.x)), dtype=float)
+            fall = np.where(inside, center.objective - new.objective, center.violation - new.violation)
+            kept = np.where(inside, new.feasible & (fall >= term), fall > 0)
+            fall = np.where(kept, fall, 0.0)
+            total = np.where(inside, first[runs] - center.objective, 0.0) + fall
+            rule = self._rule(problem)
+            short = ~rule.fell(fall, total)
+            weights[runs], balance[runs] = rule.next(weight, fall, term, total, inside, balance[runs])
+            new, movement = where_runs(kept, (new, movement), (center, 0.0 * movement))
         stalls = state.stalls.copy()
         stalls[runs] = np.where(short, stalls[runs] + 1, 0)
         # The proof is about the centre, which therefore must be feasible, and is what the run ends with.
@@ -261,14 +309,14 @@ class IQRC(Solver):
             if broken[i]:
                 verdict = found.status[i], found.reason[i]
             elif certified[i]:
-                text = f"the proximal point is proved to lie within {stationarity[i]:.3g}"
+                text = f"the proximal point (weight {weight[i]:.3g}) is proved to lie within {stationarity[i]:.3g}"
                 verdict = Status.SOLVED, f"nearly stationary: {text}."
                 if self.output == "random" and elsewhere[i]:
                     text = f"{text} of another iterate than the one drawn, about which nothing is proved"
                     verdict = Status.BUDGET, f"{text}."
             elif stalls[j] >= _STALLS:
                 unproved = f"moved by no more than {_SHORT * self.tolerance:g}, which proves nothing"
-                what = "found nothing better" if proof[i] else unproved
+                what = "found nothing better" if proof[i] or self.weight is None else unproved
                 verdict = Status.BUDGET, f"{_STALLS} times in a row the oracle {what}."
             elif outer >= self.iterations:
                 verdict = Status.BUDGET, f"the last proximal step has length {movement[i]:.3g}."
@@ -283,6 +331,7 @@ class IQRC(Solver):
                     "violation": float(new.violation[i]),
                     "movement": float(movement[i]),
                     "stationarity": float(stationarity[i]),
+                    "weight": float(weight[i]),
                     "steps": state.steps + found.steps,
                 }
             )
@@ -297,6 +346,9 @@ class IQRC(Solver):
             movement=put_runs(state.movement, runs, movement),
             outer=outer,
             stalls=stalls,
+            weight=weights,
+            balance=balance,
+            first=first,
             inner=None,
             trace=(*state.trace, *rows),
             steps=state.steps + found.steps,

@@ -124,6 +124,11 @@ def test_bounds_levels_and_proximal_terms_are_numbers() -> None:
     for weight in (0.0, -1.0, np.nan, np.inf, True, "1"):
         with pytest.raises(mm.InvalidInput, match=r"^weight="):
             problem.with_proximal(np.zeros(3), weight)
+    for weight in ([1.0, 0.0], [1.0, 2.0, 3.0], [[1.0], [2.0]], [1.0, np.inf]):
+        with pytest.raises(mm.InvalidInput, match=r"^weight="):
+            problem.with_proximal(np.zeros((2, 3)), weight)
+    with pytest.raises(mm.InvalidInput, match=r"^weight="):
+        problem.with_proximal(np.zeros(3), [1.0])
     for center in (np.zeros(4), np.zeros((2, 2, 3)), [np.nan, 0, 0], ["0", "0", "0"]):
         with pytest.raises(mm.InvalidInput, match=r"^center="):
             problem.with_proximal(center, 1.0)

@@ -35,7 +35,7 @@ def check(problem: mm.MinMaxProblem, solution: mm.Solution, *, objective: float,
 def test_a_network_moves_less_and_less() -> None:
     problem = load()
     assert (problem.data.like.__class__.__module__, problem.start.size) == ("torch", 10 * (53 + 2) + 10)
-    solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=200), levels=4), iterations=9)
+    solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=200), levels=4), weight=1.0, iterations=9)
     with pytest.warns(mm.WeakConvexityWarning, match="weight=1 is not above"):
         solution = mm.solve(problem, solver, seed=0)
     check(problem, solution, objective=0.32, fall=0.4)
@@ -46,13 +46,18 @@ def test_a_network_moves_less_and_less() -> None:
     assert sorted(arrays) == ["hidden_bias", "hidden_weight", "output_weight"]
 
 
-@pytest.mark.rel
-@pytest.mark.timeout(600)
-def test_network_with_the_defaults() -> None:
-    problem = load()
-    with pytest.warns(mm.WeakConvexityWarning, match="weight=1 is not above"):
-        solution = mm.solve(problem, mm.IQRC(), seed=0)
-    check(problem, solution, objective=0.3, fall=0.2)
+@pytest.mark.slow
+def test_a_weight_that_adapts_is_ahead_of_a_weight_of_one() -> None:
+    problem, oracle = load(), mm.SFLS(oracle=mm.SMD(steps=200), levels=4)
+    solution = mm.solve(problem, mm.IQRC(oracle=oracle, iterations=4), seed=0)
+    with pytest.warns(mm.WeakConvexityWarning):
+        held = mm.solve(problem, mm.IQRC(oracle=oracle, weight=1.0, iterations=4), seed=0)
+    assert solution.feasible
+    assert (np.asarray(solution.trace["violation"]) <= 0.0).all()
+    assert (np.diff(solution.trace["objective"]) <= 1e-6).all()
+    assert solution.objective < held.objective - 0.01
+    assert solution.status is not mm.Status.SOLVED
+    assert solution.certificate.lower == -np.inf
 
 
 def test_a_network_at_hand_uses_torch() -> None:

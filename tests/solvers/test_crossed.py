@@ -33,9 +33,6 @@ def solved(name: str, solver: str) -> mm.Solution:
     chosen = cases.SOLVERS[solver]()
     if isinstance(chosen, mm.IQRC):
         chosen.iterations = cases.PROBLEMS[name].outer
-        if not cases.PROBLEMS[name].convex:
-            with pytest.warns(mm.WeakConvexityWarning, match=r"weight=1 is not above 2\.95"):
-                return mm.solve(cases.problem(name), chosen, seed=0)
     return mm.solve(cases.problem(name), chosen, seed=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from minmaxcon.solvers.weak_convexity import WeightRule
 from tests import cases
 from tests.problem_library import Linear
 
@@ -46,10 +48,10 @@ def test_stationarity_bounds_the_distance_from_the_proximal_point() -> None:
         if state.outer == len(centers):
             centers.append(state.x[0])
     solution = mm.solve(problem, solver, seed=0)
-    bounds = solution.trace["stationarity"]
+    bounds, weights = solution.trace["stationarity"], solution.trace["weight"]
     assert len(bounds) == len(centers) - 1
-    for center, bound in zip(centers[:-1], bounds, strict=True):
-        assert np.linalg.norm(exact_proximal_point(center, 1.0) - center) <= bound + 1e-6
+    for center, bound, weight in zip(centers[:-1], bounds, weights, strict=True):
+        assert np.linalg.norm(exact_proximal_point(center, float(weight)) - center) <= bound + 1e-6
     assert bounds[-1] <= 0.5 * bounds[0]
 
 
@@ -88,6 +90,73 @@ def test_the_weight_holds_steps_back() -> None:
     assert lengths[0] > 1.5 * lengths[1] > 2.0 * lengths[2]
 
 
+def test_adapted_weights_lower_the_objective_and_prove_above_the_modulus() -> None:
+    """Every step lowers the objective by its proximal term; what is solved was proved above the modulus."""
+    problem = cases.problem("regression_weakly_convex")
+    modulus = problem.modulus
+    centers = [problem.start_point()[0]]
+    solver = iqrc(steps=150, levels=3, iterations=8)
+    for state in mm.iterate(problem, solver, seed=0):
+        if state.outer == len(centers):
+            centers.append(state.x[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a weight that adapts is nobody's mistake
+        solution = mm.solve(problem, solver, seed=0)
+    fixed = mm.solve(problem, iqrc(steps=150, levels=3, iterations=8, weight=2.0 * modulus), seed=0)
+    assert solution.objective < fixed.objective
+    weights, values = solution.trace["weight"], [problem.at_level(0.0).values(x[None])[0] for x in centers]
+    assert weights.min() < modulus < weights.max() <= max(1.0, 2.0 * modulus)
+    for before, after, x, new, weight in zip(values, values[1:], centers, centers[1:], weights, strict=False):
+        assert after[0] + 0.5 * weight * ((new - x) ** 2).sum() <= before[0] + 1e-9
+        assert (after[1:] <= problem.bounds()[0]).all()
+    assert solution.status is mm.Status.SOLVED
+    assert weights[-1] > modulus
+    assert np.isinf(solution.trace["stationarity"][weights <= modulus]).all()
+
+
+def test_the_rule_of_weights() -> None:
+    """A weight that held a step back falls, one that failed rises; a declared modulus bounds it."""
+    rule, yes = WeightRule(np.inf), np.array([True])
+
+    def after(
+        rule: WeightRule, weight: float, fall: float, term: float, balance: float = 0.0, inside: Any = yes
+    ) -> Any:
+        numbers = (np.array([value]) for value in (weight, fall, term, 10.0))
+        return float(rule.next(*numbers, inside, np.array([balance]))[0][0])
+
+    assert after(rule, 1.0, 0.5, 0.25) == 0.1  # half of the fall was the term's
+    assert after(rule, 1.0, 0.5, 0.001) == 1.0  # it was not felt
+    assert after(rule, 1.0, 0.0, 0.0) == 10.0  # nothing fell
+    assert after(rule, 1e-5, 0.0, 0.0, balance=2.0) == pytest.approx(0.2)
+    assert after(rule, 1.0, 0.0, 0.0, inside=~yes) == 0.1  # there the term itself may leave no feasible point
+    declared = WeightRule(3.0)
+    assert after(declared, 1e-3, 0.01, 0.0) == 6.0  # a fall of .1% of all
+    assert after(declared, 6.0, 0.0, 0.0) == 6.0
+    assert after(WeightRule(3.0, least=3.3), 6.0, 1.0, 1.0) == 3.3
+
+
+def test_an_oracle_that_needs_convexity_gets_weights_above_the_modulus() -> None:
+    problem = cases.problem("regression_weakly_convex")
+    solution = mm.solve(problem, mm.IQRC(oracle=mm.ConEx(steps=300), iterations=2), seed=0)
+    assert (solution.trace["weight"] > problem.modulus).all()
+    undeclared = replace(problem, constraints=[Undeclared(0.4)])
+    with pytest.raises(mm.Unsupported, match="declare a weak_convexity"):
+        mm.solve(undeclared, mm.IQRC(oracle=mm.ConEx(steps=300), iterations=2), seed=0)
+
+
+@pytest.mark.parametrize("oracle", [mm.VarianceReduced(epochs=3, batch_size=50), mm.MirrorProx(steps=12)])
+def test_oracles_of_finite_data_take_a_weight_for_each_run(oracle: mm.Oracle) -> None:
+    bounds = np.array([0.3, 0.6])
+    many = mm.solve(cases.quadratic(bounds), mm.IQRC(oracle=mm.SFLS(oracle=oracle, levels=2), iterations=3), seed=0)
+    for j, bound in enumerate(bounds):
+        alone = mm.IQRC(oracle=mm.SFLS(oracle=oracle, levels=2), iterations=3)
+        one = mm.solve(cases.quadratic(float(bound)), alone, seed=0)
+        assert many[j].objective == pytest.approx(one.objective, abs=1e-6)
+        assert many[j].trace["weight"].tolist() == pytest.approx(one.trace["weight"].tolist())
+        assert many[j].status is one.status
+    assert many.feasible.all()
+
+
 class Undeclared(Linear):
     """A linear constraint that declares no convexity."""
 
@@ -103,9 +172,13 @@ def test_a_start_that_is_far_from_feasible() -> None:
     assert solution.feasible
     assert (solution.trace["violation"] <= 0).all()
     # where convexity is not declared no search is made: steps come nearer, and nothing is called infeasible
-    wary = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), iqrc(steps=200, levels=3, iterations=15), seed=0)
+    solver = iqrc(steps=200, levels=3, iterations=15, weight=1.0)
+    wary = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), solver, seed=0)
     assert wary.trace["violation"][0] > 0
     assert wary.status in {mm.Status.BUDGET, mm.Status.NOT_STRICTLY_FEASIBLE}
+    # a small first weight leaves the first proximal problem a feasible point
+    free = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), iqrc(steps=200, levels=3, iterations=2), seed=0)
+    assert free.trace["violation"][0] <= 0
 
 
 def test_an_infeasible_problem_is_proved_so_where_convexity_is_declared() -> None:
@@ -126,8 +199,11 @@ def test_an_infeasible_problem_is_proved_so_where_convexity_is_declared() -> Non
 
 def certified(solution: mm.Solution, problem: mm.MinMaxProblem, tolerance: float) -> bool:
     """Whether the exact proximal point of the point returned lies within the tolerance, which must be feasible."""
+    weight = float(solution.trace["weight"][-1])
     values = problem.at_level(0.0).values(solution.x[None])[0, 1:] - problem.bounds()[0]
-    return bool((values <= 0).all()) and np.linalg.norm(exact_proximal_point(solution.x, 1.0) - solution.x) <= tolerance
+    return (
+        bool((values <= 0).all()) and np.linalg.norm(exact_proximal_point(solution.x, weight) - solution.x) <= tolerance
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Game:
         The inner blocks.
     bounds : array (R, k)
         :math:`b_i`.
-    center, pull : array or None, float
+    center, pull : array or None, float or array (R, 1)
         Centre and weight of the proximal term.
     """
 
@@ -41,7 +41,7 @@ class Game:
     dual: PerspectiveGenerator
     bounds: Array
     center: Array | None
-    pull: float
+    pull: Any
 
     @classmethod
     def of(cls, level: LevelProblem, like: Array) -> Game:
