@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
 
 import minmaxcon as mm
-from minmaxcon.cli import check, compare, listing, new_problem, predict, solve
+from minmaxcon.cli import check, compare, listing, new_problem, predict, solve, verify
 from minmaxcon.cli.compare import ALL
 from minmaxcon.cli.options import explain, one_line, with_options
 from minmaxcon.registry import command_points
@@ -34,6 +34,7 @@ _OTHERS: tuple[Callable[..., Any] | App, ...] = (
     listing.problems,
     listing.data_app,
     predict.predict,
+    verify.verify,
     new_problem.new_problem,
 )
 

@@ -1,6 +1,7 @@
 """The problem class and its interfaces: constraints, problems, level problems, sources, oracles and solutions."""
 
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint
+from minmaxcon.core.evidence import Evidence, Proved, proved
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.modulus import ModulusEstimate, ModulusWitness, estimate_modulus
 from minmaxcon.core.needs import Needs
@@ -17,6 +18,7 @@ __all__ = [
     "ConstraintFamily",
     "Estimate",
     "Evaluation",
+    "Evidence",
     "LevelProblem",
     "MinMaxProblem",
     "ModulusEstimate",
@@ -27,6 +29,7 @@ __all__ = [
     "Outcome",
     "Points",
     "Position",
+    "Proved",
     "Proximal",
     "RefreshedProblem",
     "RunsState",
@@ -38,4 +41,5 @@ __all__ = [
     "StochasticMinMaxConstraint",
     "TrueMeasure",
     "estimate_modulus",
+    "proved",
 ]

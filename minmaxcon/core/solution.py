@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.core.runs import take_runs
+
 __all__ = ["Certificate", "Solution", "Status"]
 
 
@@ -119,6 +121,9 @@ class Solution:
         Wall-clock time.
     settings : mapping
         Names and values of what was asked for.
+    evidence : Evidence, optional
+        Multipliers that prove each run's lower bound, or that it has no feasible point; see
+        :func:`minmaxcon.core.proved`.
     """
 
     x: Any
@@ -132,6 +137,7 @@ class Solution:
     samples: int
     seconds: float
     settings: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Any = None
 
     @property
     def runs(self) -> int | None:
@@ -162,6 +168,7 @@ class Solution:
             samples=self.samples,
             seconds=self.seconds,
             settings=self.settings,
+            evidence=None if self.evidence is None else take_runs(self.evidence, [chosen]),
         )
 
     def records(self) -> list[dict[str, Any]]:

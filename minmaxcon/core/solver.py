@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
+from minmaxcon.core.evidence import Evidence
 from minmaxcon.core.needs import Needs
 from minmaxcon.core.oracle import Start
 from minmaxcon.core.problem import MinMaxProblem
@@ -126,6 +127,8 @@ class Outcome:
         Oracle steps and samples so far.
     next : Start
         Where a following solve may start.
+    evidence : Evidence or None
+        Multipliers that prove the lower bounds, or that no point is feasible.
     """
 
     x: Array
@@ -140,6 +143,7 @@ class Outcome:
     steps: int
     samples: int
     next: Start
+    evidence: Evidence | None = None
 
     @property
     def points(self) -> Points:
@@ -159,6 +163,8 @@ class RunsState:
         The best point of each run so far, unless the solver says otherwise.
     lower : ndarray (R,)
         Lower bounds on the optimal values.
+    evidence : Evidence
+        Multipliers that prove them, or that no point is feasible.
     status : tuple of (Status or None)
         None while a run goes on.
     reason : tuple of str
@@ -174,6 +180,7 @@ class RunsState:
     problem: MinMaxProblem
     points: Points
     lower: Any
+    evidence: Evidence
     status: tuple[Status | None, ...]
     reason: tuple[str, ...]
     next: Start
@@ -195,6 +202,7 @@ class RunsState:
             "problem": problem,
             "points": points,
             "lower": np.full(runs, -np.inf),
+            "evidence": Evidence.none(problem, runs),
             "status": (None,) * runs,
             "reason": ("the solve is going on.",) * runs,
             "next": replace(start, x=points.x),
@@ -247,6 +255,7 @@ class RunsState:
             steps=self.steps + steps,
             samples=self.samples + samples,
             next=self.next,
+            evidence=self.evidence,
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
 
 from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
 from minmaxcon.errors import DataError
@@ -23,6 +23,7 @@ from minmaxcon.registry import Compares, ProblemPlugin
 __all__ = [
     "FEASIBLE",
     "CertificateRecord",
+    "EvidenceRecord",
     "RunRecord",
     "RunsRecord",
     "certificate_text",
@@ -56,6 +57,23 @@ class CertificateRecord(_Record):
     confidence: float
 
 
+class EvidenceRecord(_Record):
+    """What the claims of a run rest on, so that others can check them (``minmaxcon verify``).
+
+    Attributes
+    ----------
+    x : list of float
+        The point.
+    weights, scaled : list of float
+        Multipliers of objective and constraints, and scaled inner variables, as in :class:`minmaxcon.core.Evidence`;
+        absent where nothing is proved by multipliers.
+    """
+
+    x: list[FiniteFloat]
+    weights: list[FiniteFloat] | None = None
+    scaled: list[FiniteFloat] | None = None
+
+
 class RunRecord(_Record):
     """One run of a solve.
 
@@ -79,6 +97,8 @@ class RunRecord(_Record):
         The evidence behind the status.
     notes : list of str
         What the reader must know to read these numbers rightly.
+    evidence : EvidenceRecord, optional
+        The point and the multipliers.
     recomputed : bool
         False where the plug-in cannot evaluate, so that objective and constraints are the solver's own.
     """
@@ -98,6 +118,7 @@ class RunRecord(_Record):
     reason: str
     notes: list[str] = Field(default_factory=list)
     recomputed: bool = True
+    evidence: EvidenceRecord | None = None
 
     @property
     def solved(self) -> bool:
@@ -181,12 +202,15 @@ def _cell(value: Any) -> Any:
     return "" if isinstance(value, float) and math.isnan(value) else value
 
 
+_ABSENT = ("train", "validation", "test", "evidence", "weights", "scaled")
+
+
 def _without_absent(value: Any) -> Any:
     """Drop the parts of the data that a problem does not have; any other null says "unknown" and stays."""
     if isinstance(value, list):
         return [_without_absent(item) for item in value]
     if isinstance(value, dict):
-        absent = {name for name in ("train", "validation", "test") if value.get(name, 0) is None}
+        absent = {name for name in _ABSENT if value.get(name, 0) is None}
         return {name: _without_absent(item) for name, item in value.items() if name not in absent}
     return value
 
@@ -296,7 +320,16 @@ def record(
         reason=reason,
         notes=notes or [],
         recomputed=measured["recomputed"],
+        evidence=_evidence(solution),
     )
+
+
+def _evidence(solution: Solution) -> EvidenceRecord:
+    """Return the point of one run, and the multipliers that prove what it claims."""
+    multipliers: dict[str, list[float]] = {}
+    if solution.evidence is not None and np.isfinite(solution.evidence.weights).all():
+        multipliers = {name: getattr(solution.evidence, name)[0].tolist() for name in ("weights", "scaled")}
+    return EvidenceRecord(x=np.asarray(solution.x, dtype=np.float64).tolist(), **multipliers)
 
 
 def versions() -> dict[str, Any]:

@@ -266,6 +266,10 @@ class IQRC(Solver):
             if final and not worst < 0:
                 verdicts[int(j)] = found.status[i], found.reason[i]
             better[i] = worst < old.violation[i]
+        if found.evidence is not None:
+            hopeless = np.array([status is Status.INFEASIBLE for status in found.status])
+            proof = where_runs(hopeless, found.evidence, take_runs(state.evidence, runs))
+            state = replace(state, evidence=put_runs(state.evidence, runs, proof))
         points = put_runs(state.points, runs, where_runs(better, found.points, old))
         state = replace(state.judged(verdicts), seeking=seeking, points=points, best=points, picked=points)
         if seeking.any():

@@ -16,7 +16,19 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import finite_array, number, seed_number, whole
-from minmaxcon.core import Certificate, MinMaxProblem, Needs, Outcome, Position, Solution, Solver, Start, Status
+from minmaxcon.core import (
+    Certificate,
+    MinMaxProblem,
+    Needs,
+    Outcome,
+    Position,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    proved,
+)
+from minmaxcon.core.runs import take_runs
 from minmaxcon.errors import InvalidInput
 from minmaxcon.solvers.checkpoint import Checkpoints, Saved, settings_of
 from minmaxcon.solvers.named import automatic
@@ -242,7 +254,7 @@ def _solution(
     undeclared = _undeclared(problem)
     statuses, reasons, certificates = [], [], []
     for j, status in enumerate(outcome.status):
-        reason = outcome.reason[j]
+        reason, lower = outcome.reason[j], float(outcome.lower[j])
         if ended is not None and status not in final:
             status, reason = ended[0], f"{ended[1][:-1]}; {reason}"
         if status is Status.BUDGET and not feasible[j]:
@@ -250,9 +262,11 @@ def _solution(
         if undeclared is not None and status in (Status.BUDGET, Status.NOT_STRICTLY_FEASIBLE):
             need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
             reason = f"{reason[:-1]}; {need}"
+        if status in (Status.SOLVED, Status.INFEASIBLE) and (fault := _unproved(problem, outcome, j)):
+            status, reason, lower = Status.INCONSISTENT, fault, -np.inf
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
-        certificates.append(_certificate(outcome, j, bool(feasible[j])))
+        certificates.append(_certificate(outcome, j, bool(feasible[j]), lower))
     names = list(outcome.trace[0]) if outcome.trace else []
     trace = {name: np.array([row[name] for row in outcome.trace]) for name in names}
     x = np.asarray(to_numpy(outcome.x), dtype=np.float64)
@@ -270,6 +284,7 @@ def _solution(
         samples=outcome.samples,
         seconds=seconds,
         settings=settings,
+        evidence=outcome.evidence,
     )
 
 
@@ -280,8 +295,17 @@ def _undeclared(problem: MinMaxProblem) -> str | None:
     return next((f.name for f in problem.family.constraints if np.isinf(f.modulus)), None)
 
 
-def _certificate(outcome: Outcome, run: int, feasible: bool) -> Certificate:
-    upper, lower = float(outcome.objective[run]), float(outcome.lower[run])
+def _unproved(problem: MinMaxProblem, outcome: Outcome, run: int) -> str:
+    """Say why the multipliers of a run do not prove what it claims; nothing where they do, or the claim is another."""
+    if problem.data.size is None or outcome.evidence is None or not np.isfinite(outcome.evidence.weights[run]).all():
+        return ""
+    mine = take_runs(outcome.evidence, [run])
+    fault = proved(problem.take([run]), mine.weights[0], mine.scaled[0], near=outcome.x[run]).fault
+    return f"the multipliers prove nothing: {fault}" if fault else ""
+
+
+def _certificate(outcome: Outcome, run: int, feasible: bool, lower: float) -> Certificate:
+    upper = float(outcome.objective[run])
     upper = upper if feasible and np.isfinite(upper) else np.inf
     lower = -np.inf if np.isnan(lower) else lower
     if np.isinf(upper) and np.isinf(lower):

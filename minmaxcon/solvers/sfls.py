@@ -15,6 +15,7 @@ from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number, whole
 from minmaxcon.core import (
     Estimate,
+    Evidence,
     LevelProblem,
     MinMaxProblem,
     Needs,
@@ -46,7 +47,7 @@ _UNPROVED = "no lower bound is known."
 _LOOK = 0.25
 """Fresh samples that bound a query's answer on a stream, as a share of those that it took."""
 
-_KNOWN = ("points", "level", "interior", "first", "lower", "opening", "nearby", "below", "proved")
+_KNOWN = ("points", "level", "interior", "first", "lower", "evidence", "opening", "nearby", "below", "proved")
 """The fields that the end of a query changes, one row per run."""
 
 
@@ -318,6 +319,8 @@ class SFLS(Solver):
         hit = (violation < -_TIE) & np.isfinite(found.objective)
         if searching:
             upper = violation
+            evidence = Evidence.of_constraints(estimate.weights, estimate.scaled, known.evidence)
+            known.evidence = where_runs(bound > _TIE, evidence, known.evidence)
             known.interior = where_runs(hit, found.x, known.interior)
             known.level = np.where(hit, found.objective + self.slack, known.level)
             known.first = np.where(hit, known.level, known.first)
@@ -329,10 +332,14 @@ class SFLS(Solver):
                 new = where_runs(violation > 0, back, found)
             weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
             root = np.where(weight > 1e-8, known.level + bound / np.maximum(weight, 1e-8), -np.inf)
+            evidence = Evidence.of(estimate.weights, estimate.scaled)
+            known.evidence = where_runs(root > known.lower, evidence, known.evidence)
             known.lower = np.maximum(known.lower, root)
             stuck = ((new.objective >= old.objective) | (new.violation > 0)) & (old.objective >= known.level)
             if stuck.any():  # perhaps the first point is the best: then its dual is (1, 0, ..., 0)
-                known.lower = np.where(stuck, np.maximum(known.lower, _unconstrained(question, estimate)), known.lower)
+                alone, evidence = _unconstrained(question, estimate)
+                better = stuck & (alone > known.lower)
+                known.lower, known.evidence = where_runs(better, (alone, evidence), (known.lower, known.evidence))
             known.opening = np.where(np.isnan(known.opening), upper, known.opening)
         known.points = best = old.or_better(new)
         if not searching:  # r + P/(2 theta), with the best feasible objective instead of r + P
@@ -560,7 +567,7 @@ class SFLS(Solver):
         ]
 
 
-def _unconstrained(question: LevelProblem, estimate: Estimate) -> Any:
+def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evidence]:
     """Bound the objective from below by its own minimum over X, at the inner variables of the estimate."""
     xp = namespace(estimate.x)
     owner = question.dual().owner
@@ -570,7 +577,7 @@ def _unconstrained(question: LevelProblem, estimate: Estimate) -> Any:
     scaled = np.asarray(to_numpy(estimate.scaled), dtype=np.float64)
     a = np.where(owner == 0, scaled / np.maximum(weight[:, :1], 1e-300), 0.0)
     bound = lower_bound(question, xp.asarray(y, estimate.x), xp.asarray(a, estimate.x), estimate.x)
-    return np.where(weight[:, 0] > 1e-8, question.bounds[:, 0] + bound, -np.inf)
+    return np.where(weight[:, 0] > 1e-8, question.bounds[:, 0] + bound, -np.inf), Evidence.of(y, a)
 
 
 def _objective_estimate(state: SFLSState, estimate: Estimate) -> Any:

@@ -20,7 +20,7 @@ from minmaxcon.results.records import RunRecord, RunsRecord, read_result
 
 FIELDS = {
     *("status", "feasible", "objective", "constraints", "certificate", "train", "test"),
-    *("steps", "seconds", "settings", "versions", "reason", "notes", "recomputed"),
+    *("steps", "seconds", "settings", "versions", "reason", "notes", "recomputed", "evidence"),
 }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, number, whole
-from minmaxcon.core import Batch, LevelProblem, MinMaxProblem, Needs, Points, RunsState, Solver, Start, Status
+from minmaxcon.core import Batch, Evidence, LevelProblem, MinMaxProblem, Needs, Points, RunsState, Solver, Start, Status
 from minmaxcon.core.certificate import LEAST_SPAN, nearby_variation, optimality
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import finite_runs, where_runs
@@ -196,11 +196,15 @@ class AveragingSolver(Solver):
         mean = game.layout.split(total / xp.where(begun, sums.weight, sums.weight + 1.0))
         x = self._answer(state, xp.asarray(xp.where(begun, mean.x, xp.double(like)), like))
         going, exact = np.array([status is None for status in state.status]), state.problem.data.size is not None
-        lower, proof = state.lower, np.full(len(state.status), -np.inf)
+        lower, evidence, proof = state.lower, state.evidence, np.full(len(state.status), -np.inf)
         if exact:
             new = Points.measured(state.problem, state.problem.family.refine(x, state.problem.data))
             bound, proof = _bounds(game, state, sums.y, sums.a, new.x)
-            lower = np.where(going, np.fmax(lower, bound), lower)  # a bound that is no number says nothing
+            better = going & (bound > lower)  # a bound that is no number says nothing
+            lower, evidence = where_runs(better, (bound, Evidence.of(sums.y, sums.a)), (lower, evidence))
+            only = game.dual.owner > 0
+            search = Evidence.of_constraints(to_numpy(sums.y)[:, 1:], to_numpy(sums.a)[:, only], evidence)
+            evidence = where_runs(going & (proof > _TIE), search, evidence)
         else:
             values = xp.where(begun, game.dual.support(mean.u, mean.v), mean.u + float("inf"))
             values = np.asarray(to_numpy(values), dtype=np.float64)
@@ -252,6 +256,7 @@ class AveragingSolver(Solver):
             parts=parts,
             first=first,
             nearby=nearby,
+            evidence=evidence,
             lower=np.where([status is Status.INCONSISTENT for status in state.status], -np.inf, lower),
         )
 

@@ -17,6 +17,7 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number, whole
 from minmaxcon.core import (
+    Evidence,
     MinMaxProblem,
     Needs,
     Observation,
@@ -270,6 +271,7 @@ class SuccessiveApproximation(Solver):
             problem=problem,
             points=points,
             lower=np.full(runs, -np.inf),
+            evidence=Evidence.none(problem, runs),
             status=(None,) * runs,
             reason=("the solve is going on.",) * runs,
             next=Start(x, None, position),

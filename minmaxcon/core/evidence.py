@@ -1,0 +1,228 @@
+r"""Multipliers that prove a bound, and their check, which shares no code with solvers and lower bounds.
+
+Multipliers :math:`y \ge 0` and :math:`a_i \in y_iA_i` of objective and constraints make the function
+
+.. math:: L(x) = y_0 E F_0 + \sum_{i\ge1} y_i (E F_i - b_i) + \langle a, E\,G\rangle - \sum_i y_i g_i(a_i/y_i)
+
+which no value of the inner variables exceeds: :math:`L(x) \le y_0f_0(x) + \sum_i y_i(f_i(x) - b_i)`. So with
+:math:`D \le \min_X L` the optimal value is at least :math:`D/y_0`, and where :math:`y_0 = 0` and :math:`D > 0` no point
+is feasible.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.core.lower import minimize_lagrangian
+from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.core.source import in_double
+
+__all__ = ["Evidence", "Proved", "proved"]
+
+_ROUNDING = 1e-12
+"""Allowance for rounding, relative to the sizes of the terms of a bound."""
+
+_SLACK = 1e-7
+"""By how much a convex function may lie below its tangent by rounding, relative to the sizes of its terms."""
+
+_DRAWN = 12
+"""Points of X at which tangents are tried."""
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Evidence:
+    """Multipliers of R runs, the best that each has; NaN in the rows of runs that have none.
+
+    Attributes
+    ----------
+    weights : ndarray (R, 1 + m)
+        y, that of the objective first. It is 0 where the multipliers prove that no point is feasible.
+    scaled : ndarray (R, p)
+        a, the scaled inner variables of objective and constraints joined.
+    """
+
+    weights: Any
+    scaled: Any
+
+    @classmethod
+    def none(cls, problem: MinMaxProblem, runs: int) -> Evidence:
+        """Return that of runs that have none yet."""
+        inner = sum(0 if one.dual is None else one.dual.dimension for one in problem.family.constraints)
+        return cls(np.full((runs, 1 + len(problem.constraints)), np.nan), np.full((runs, inner), np.nan))
+
+    @classmethod
+    def of(cls, weights: Any, scaled: Any) -> Evidence:
+        """Return multipliers of objective and constraints, arrays (R, 1 + m) and (R, p) of any engine."""
+        return cls(*(np.asarray(to_numpy(part), dtype=np.float64) for part in (weights, scaled)))
+
+    @classmethod
+    def of_constraints(cls, weights: Any, scaled: Any, whole: Evidence) -> Evidence:
+        """Return multipliers of the constraints alone, (R, m) and (R, p'), filled up with zeros to be as ``whole``."""
+        found = cls.of(weights, scaled)
+        before = whole.scaled.shape[1] - found.scaled.shape[1]
+        return cls(np.pad(found.weights, ((0, 0), (1, 0))), np.pad(found.scaled, ((0, 0), (before, 0))))
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What multipliers prove.
+
+    Attributes
+    ----------
+    lower : float
+        A lower bound on the optimal value; minus infinity where there is none, infinite where no point is feasible.
+    excess : float
+        A lower bound on the weighted mean violation of every point, where the objective has no weight; else 0.
+    fault : str
+        Why nothing is proved; empty where something is.
+    """
+
+    lower: float
+    excess: float
+    fault: str
+
+
+def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = None) -> Proved:
+    r"""Return what multipliers of one run prove, exactly on finite data.
+
+    The bound is :math:`L(u) + \min_{v\in X}\langle\nabla L(u), v - u\rangle` less an allowance for rounding, at a
+    point u that makes it large. It holds where L is convex and its gradient is one, so both are tried: at points near u
+    and far from it L must not lie below its tangent.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        A problem of one run on finite data.
+    weights : array_like (1 + m,)
+        y.
+    scaled : array_like (p,)
+        a.
+    near : array_like (d,), optional
+        A point that is likely to be near u, where its search starts.
+    """
+    y, a = np.asarray(weights, dtype=np.float64), np.asarray(scaled, dtype=np.float64)
+    wanted = Evidence.none(problem, 1)
+    nothing = -math.inf, 0.0
+    if (y.shape, a.shape) != (wanted.weights.shape[1:], wanted.scaled.shape[1:]):
+        return Proved(*nothing, "the multipliers are not as many as the functions have.")
+    if not (np.isfinite(y).all() and np.isfinite(a).all() and (y >= 0).all() and y.sum() > 0):
+        return Proved(*nothing, "the multipliers are not finite, at least 0 and somewhere positive.")
+    a = a / y.sum()
+    y = y / y.sum()
+    saddle = _Lagrangian(problem, y, a)
+    if saddle.fault:
+        return Proved(*nothing, saddle.fault)
+    u = saddle.minimiser(problem.start_point(1)[0] if near is None else near)
+    value, size, gradient = saddle.at(u)
+    vertex_value, vertex = (np.asarray(to_numpy(part), dtype=np.float64) for part in saddle.linear_minimum(gradient))
+    bound = value + float(vertex_value) - float(gradient @ u)
+    bound -= _ROUNDING * (1e-300 + size + abs(float(vertex_value)) + float(np.abs(gradient) @ np.abs(u)))
+    fault = saddle.below_its_tangent(u, value, gradient, vertex)
+    if fault or not math.isfinite(bound):
+        return Proved(*nothing, fault or "the bound is not finite.")
+    if y[0] > 0:
+        return Proved(bound / y[0], 0.0, "")
+    return Proved(
+        math.inf if bound > 0 else -math.inf, bound, "" if bound > 0 else "the bound on violations is not positive."
+    )
+
+
+class _Lagrangian:
+    """L and its gradient on the full data, in float64, at any number of points; ``fault`` where a term is none."""
+
+    def __init__(self, problem: MinMaxProblem, y: Any, a: Any) -> None:
+        self.problem, self.y, self.a = problem, y, a
+        self.data = in_double(problem.data)
+        self.like = namespace(problem.data.like).double(problem.data.like)
+        functions = (problem.objective, *problem.constraints)
+        self.bounds = np.concatenate([[0.0], problem.bounds(1)[0]])
+        self.penalty, self.fault, begin = 0.0, "", 0
+        for i, function in enumerate(functions):
+            weight = self.problem.proximal.weight if self.problem.proximal is not None else 0.0
+            if y[i] > 0 and function.modulus > weight:
+                self.fault = f"{function.name!r} has a multiplier and is not declared convex."
+            if function.dual is None:
+                continue
+            part = a[begin : begin + function.dual.dimension]
+            begin += function.dual.dimension
+            if y[i] > 0:
+                inner = part / y[i]
+                # A prox with hardly any step stays at a point of the set; from elsewhere it goes back to the set.
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    kept = function.dual.prox(0.0 * inner[None], inner[None], np.full((1, 1), 1e12))[0][0]
+                if not np.abs(kept - inner).max(initial=0.0) <= 1e-6 * (1.0 + np.abs(inner).max(initial=0.0)):
+                    self.fault = f"the inner variables of {function.name!r} lie outside their set."
+                self.penalty += y[i] * float(np.asarray(function.dual.penalty(inner[None]))[0])
+            elif np.abs(part).max(initial=0.0) > 0:
+                self.fault = f"{function.name!r} has inner variables without a multiplier."
+
+    def values(self, points: Any) -> tuple[Any, Any, list[Any]]:
+        """Return L at points (P, d), the sum of the sizes of its terms, and what gives its gradient."""
+        x = namespace(self.like).asarray(points, self.like)
+        parts, means = [], []
+        for share, batch in self.data.chunks(_ROWS):
+            found = self.problem.family.evaluate(x, batch)
+            terms = np.concatenate(
+                [np.asarray(to_numpy(part), dtype=np.float64) for part in (found.F, found.G)], axis=1
+            )
+            means.append(share * terms)
+            parts.append((share, found))
+        summed = np.vectorize(lambda *column: math.fsum(column))(*means) if len(means) > 1 else means[0]
+        k = len(self.y)
+        moved = summed[:, :k] - self.bounds
+        value = moved @ self.y + summed[:, k:] @ self.a - self.penalty
+        size = np.abs(moved) @ self.y + np.abs(summed[:, k:]) @ np.abs(self.a) + abs(self.penalty)
+        if self.problem.proximal is not None:
+            term = np.asarray(to_numpy(self.problem.proximal.value(self.problem.primal, x)), dtype=np.float64)
+            value, size = value + term, size + np.abs(term)
+        return value, size, parts
+
+    def at(self, u: Any) -> tuple[float, float, Any]:
+        """Return value, size and gradient at a point (d,)."""
+        value, size, parts = self.values(u[None])
+        xp = namespace(self.like)
+        weights, scaled = (xp.asarray(part[None], self.like) for part in (self.y, self.a))
+        gradient = sum(share * np.asarray(to_numpy(found.pullback(weights, scaled))) for share, found in parts)
+        if self.problem.proximal is not None:
+            x = xp.asarray(u[None], self.like)
+            gradient = gradient + np.asarray(to_numpy(self.problem.proximal.gradient(self.problem.primal, x)))
+        return float(value[0]), float(size[0]), np.asarray(gradient, dtype=np.float64)[0]
+
+    def linear_minimum(self, gradient: Any) -> tuple[Any, Any]:
+        value, vertex = self.problem.primal.linear_minimum(namespace(self.like).asarray(gradient[None], self.like))
+        return value[0], vertex[0]
+
+    def minimiser(self, near: Any) -> Any:
+        """Return a point of X with a small L; any point of X gives a valid bound."""
+        proximal = self.problem.proximal
+        center = None if proximal is None else np.asarray(proximal.center).reshape(-1)
+        weight = 0.0 if proximal is None else proximal.weight
+        found = self.problem.family.lagrangian_minimizer(self.y, self.a, self.data, center, weight)
+        if found is None:
+            xp = namespace(self.like)
+            level = self.problem.at_level(np.zeros(1))
+            start, y, a = (xp.asarray(np.asarray(to_numpy(part))[None], self.like) for part in (near, self.y, self.a))
+            found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300)[0])[0]
+        return np.asarray(found, dtype=np.float64)
+
+    def below_its_tangent(self, u: Any, value: float, gradient: Any, vertex: Any) -> str:
+        """Say where L lies below its tangent at u, so that it is not convex or the gradient is none."""
+        drawn = np.asarray(self.problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
+        far = np.concatenate([drawn, vertex[None], np.asarray(to_numpy(self.problem.start_point(1)), dtype=np.float64)])
+        tried = np.concatenate([u + share * (far - u) for share in (1.0, 0.1, 1e-3)])
+        with np.errstate(over="ignore", invalid="ignore"):
+            values, sizes, _ = self.values(tried)
+            below = value + (tried - u) @ gradient - values
+        allowed = _SLACK * (sizes + abs(value))
+        worst = int(np.nanargmax(below - allowed)) if np.isfinite(below).any() else 0
+        if np.isfinite(below[worst]) and below[worst] > allowed[worst]:
+            fault = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
+            return f"the Lagrangian lies {below[worst]:.3g} below its tangent, so {fault}"
+        return ""

@@ -1,0 +1,223 @@
+"""Multipliers that prove a claim, and their check: what is true passes, what is wrong never does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.core import Evidence, proved
+from tests import cases
+from tests.problem_library import HalfSquare, Linear, WorstGroup
+
+EXACT = mm.SFLS(oracle=mm.MirrorProx(steps=150), tolerance=0.1)
+CLAIMS = (mm.Status.SOLVED, mm.Status.INFEASIBLE)
+
+
+def shown(problem: mm.MinMaxProblem, solution: mm.Solution) -> Any:
+    assert solution.evidence is not None
+    return proved(problem, solution.evidence.weights[0], solution.evidence.scaled[0], near=solution.x)
+
+
+@pytest.mark.parametrize("name", cases.promises(cases.PROBLEMS, ("fair_auc_torch", "worst_group", "portfolio")))
+def test_the_bound_is_found_again_and_bounds_the_optimum(name: str) -> None:
+    case = cases.PROBLEMS[name]
+    if not case.convex:
+        pytest.skip("no bound is to be expected")
+    problem = cases.problem(name)
+    solution = mm.solve(problem, EXACT)
+    found = shown(problem, solution)
+    assert found.fault == ""
+    gap = solution.certificate.gap
+    assert abs(found.lower - solution.certificate.lower) <= 0.02 * gap + 1e-6
+    if case.reference:
+        assert found.lower <= cases.optimum(name).objective + 1e-7
+
+
+@pytest.mark.parametrize("make", [cases.SOLVERS["conex"], cases.SOLVERS["primal_dual"], cases.SOLVERS["switching"]])
+def test_rivals_bring_their_multipliers(make: Any) -> None:
+    problem = cases.fair_auc("inter_group", [0.1, 0.5])
+    solution = mm.solve(problem, make())
+    for run in range(2):
+        own, mine = problem.take([run]), solution[run]
+        assert mine.evidence.weights.shape == (1, 3)
+        assert shown(own, mine).lower == pytest.approx(mine.certificate.lower, abs=1e-9)
+
+
+def test_infeasibility_is_proved_by_multipliers_of_the_constraints_alone() -> None:
+    problem = quadratic(0, bound=-20.0)
+    for solver in (EXACT, mm.IQRC(oracle=EXACT), cases.SOLVERS["primal_dual"]()):
+        solution = mm.solve(problem, solver)
+        assert solution.status is mm.Status.INFEASIBLE
+        assert solution.evidence.weights[0, 0] == 0
+        found = shown(problem, solution)
+        assert (found.lower, found.fault) == (math.inf, "")
+        assert found.excess > 0.05
+
+
+@pytest.mark.parametrize(
+    "weights, scaled, fault",
+    [
+        ([1.0, 0.0], [], "not as many"),
+        ([1.0], [0.0] * 3, "not as many"),
+        ([-0.1, 1.1], [0.0] * 3, "at least 0"),
+        ([np.nan, 1.0], [0.0] * 3, "finite"),
+        ([0.0, 0.0], [0.0] * 3, "somewhere positive"),
+        ([0.5, 0.5], [0.25, 0.25, 0.5], "lie outside their set"),
+        ([0.5, 0.5], [-0.1, 0.3, 0.3], "lie outside their set"),
+        ([1.0, 0.0], [0.0, 0.1, 0.0], "without a multiplier"),
+        ([0.0, 1.0], [0.0, 0.0, 1.0], "not positive"),
+    ],
+)
+def test_what_are_no_multipliers_prove_nothing(weights: Any, scaled: Any, fault: str) -> None:
+    """The constraint's inner variables lie in the simplex, so those scaled by its multiplier sum to it."""
+    data = cases.finite("points", "costs", "shares")
+    problem = mm.MinMaxProblem(HalfSquare(), [WorstGroup(3, 9.0)], mm.Ball(3, 6.0), data)
+    found = proved(problem, weights, scaled)
+    assert fault in found.fault
+    assert found.lower == -math.inf
+
+
+def test_multipliers_count_up_to_a_factor() -> None:
+    problem = cases.problem("quadratic")
+    one, other = (proved(problem, np.array([0.6, 0.4]) * factor, []) for factor in (1.0, 1e6))
+    assert one.lower == pytest.approx(other.lower, rel=1e-12)
+
+
+def test_functions_that_declare_nothing_have_no_multiplier() -> None:
+    class Silent(HalfSquare):
+        convex = False
+
+    data = cases.finite("points", "costs")
+    problem = mm.MinMaxProblem(Silent(), [Linear(0.5)], mm.Ball(3, 6.0), data)
+    assert "is not declared convex" in proved(problem, [1.0, 0.0], []).fault
+    assert proved(problem, [0.0, 1.0], []).fault == "the bound on violations is not positive."
+
+
+class Wrong(Linear):
+    """A gradient that is wrong by a factor."""
+
+    factor = 2.0
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(found.F, found.G, lambda y, a: self.factor * found.pullback(y, a))
+
+
+@pytest.mark.parametrize("factor", [2.0, 0.5, 0.0, -1.0, 1.01])
+def test_a_wrong_gradient_proves_nothing(factor: float) -> None:
+    class Scaled(Wrong):
+        pass
+
+    Scaled.factor = factor
+    data = cases.finite("points", "costs")
+    problem = mm.MinMaxProblem(HalfSquare(), [Scaled(0.5)], mm.Ball(3, 6.0), data)
+    assert "below its tangent" in proved(problem, [0.5, 0.5], []).fault
+
+
+@pytest.mark.parametrize("seed", range(1))
+def test_a_wrong_gradient_is_never_solved(seed: int) -> None:
+    wrong_gradients([seed])
+
+
+@pytest.mark.rel
+def test_wrong_gradients() -> None:
+    wrong_gradients(range(40))
+
+
+def wrong_gradients(seeds: Any) -> None:
+    """The toy problem with the constraint's gradient doubled, and others."""
+    for seed in seeds:
+        problem = mm.load_problem("toy", seed=seed)
+        bad = doubled(problem.constraints[0])
+        faulty = mm.MinMaxProblem(problem.objective, [bad], problem.primal, problem.data, start=problem.start)
+        found = mm.solve(faulty, mm.SFLS(oracle=mm.MirrorProx(steps=40), levels=3), seed=seed)
+        assert found.status not in CLAIMS, found.reason
+        data = cases.finite("points", "costs", seed=seed)
+        faulty = mm.MinMaxProblem(HalfSquare(), [Wrong(0.5)], mm.Ball(3, 6.0), data)
+        assert mm.solve(faulty, EXACT, seed=seed).status not in CLAIMS
+
+
+def doubled(function: mm.StochasticMinMaxConstraint) -> mm.StochasticMinMaxConstraint:
+    """Return a function with the values of another and twice its gradient."""
+
+    class Doubled(type(function)):  # type: ignore[misc]
+        def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+            found = super().evaluate(x, batch)
+            return mm.Evaluation(found.F, found.G, lambda y, a: 2.0 * found.pullback(y, a))
+
+    found = Doubled.__new__(Doubled)
+    found.__dict__.update(function.__dict__)
+    return found  # type: ignore[no-any-return]
+
+
+def quadratic(
+    seed: int, bound: float, objective: mm.StochasticMinMaxConstraint | None = None, constraint: Any = Linear
+) -> mm.MinMaxProblem:
+    data = cases.finite("points", "costs", seed=seed)
+    return mm.MinMaxProblem(objective or HalfSquare(), [constraint(bound)], mm.Ball(3, 6.0), data)
+
+
+class Wave(HalfSquare):
+    """Not convex, and says that it is."""
+
+    def __init__(self, height: float) -> None:
+        super().__init__()
+        self.height = height
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        slope = 2.0 * self.height * np.cos(2.0 * x)
+        value = found.F + self.height * np.sin(2.0 * x).sum(-1)
+        return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) + y[..., None] * slope)
+
+
+def claims(seeds: Any) -> None:
+    """What can be reached is not called infeasible, what cannot is, and no claim is made that the check refuses."""
+    found_infeasible = 0
+    for seed in seeds:
+        data = cases.arrays(seed)
+        least = -6.0 * float(np.linalg.norm(data["costs"].mean(0)))
+        good, hopeless = quadratic(seed, least + 0.05), quadratic(seed, least - 0.05)
+        solution = mm.solve(good, EXACT, seed=seed)
+        assert solution.status not in (mm.Status.INFEASIBLE, mm.Status.INCONSISTENT)
+        assert not shown(good, solution).fault
+        solution = mm.solve(hopeless, EXACT, seed=seed)
+        assert solution.status is not mm.Status.SOLVED
+        assert not solution.feasible
+        if solution.status is mm.Status.INFEASIBLE:
+            found_infeasible += 1
+            assert shown(hopeless, solution).excess > 0
+        false = quadratic(seed, 0.5, Wave(0.5 + 0.1 * seed))
+        solution = mm.solve(false, EXACT, seed=seed)
+        if solution.status in CLAIMS:  # then it is right where it was looked at: the best of many points is no better
+            x = false.primal.sample(np.random.default_rng(seed), 20_000)
+            values = mm.Points.measured(false, x)
+            best = values.objective[values.violation <= 0].min()
+            assert solution.certificate.lower <= best + 1e-6
+    assert found_infeasible >= 0.95 * len(seeds)
+
+
+def test_claims() -> None:
+    claims(range(1))
+
+
+@pytest.mark.rel
+@pytest.mark.timeout(600)
+def test_infeasible_feasible_and_false() -> None:
+    """40 of each."""
+    claims(range(40))
+
+
+def test_evidence_is_a_value_of_runs() -> None:
+    problem = cases.fair_auc("inter_group", [0.1, 0.2])
+    nothing = Evidence.none(problem, 2)
+    assert nothing.weights.shape == (2, 3)
+    assert np.isnan(nothing.weights).all()
+    constraints = Evidence.of_constraints(np.ones((2, 2)), np.ones((2, 2)), nothing)
+    assert constraints.weights.tolist() == [[0.0, 1.0, 1.0]] * 2
+    assert constraints.scaled[:, -2:].tolist() == [[1.0, 1.0]] * 2
+    assert (constraints.scaled[:, :-2] == 0).all()

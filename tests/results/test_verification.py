@@ -1,0 +1,172 @@
+"""Results that an outsider can check: true ones are confirmed, altered ones are not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.cli import main
+from minmaxcon.results.verification import verify
+from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Give results of fair AUC on a file, of two runs, of the toy, and of a problem without a solution."""
+    where = tmp_path_factory.mktemp("results")
+    table = str(write_table(where / "rows.csv", table_rows()))
+    fair = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--quiet")
+    commands = {
+        "model": (*fair, "--kappa", "0.3"),
+        "runs": (*fair, "--kappa", "0.1,0.3", "--time-limit", "60"),
+        "toy": ("solve", "toy", "--quiet"),
+        "hopeless": ("solve", "worst_group", "--quiet", "--bound", "0.0001"),
+    }
+    for name, words in commands.items():
+        assert main([*words, "--out", str(where / name)]) in (0, 1)
+    return {name: where / name for name in commands}
+
+
+@pytest.mark.parametrize(
+    "name, status", [("model", "solved"), ("runs", "solved"), ("toy", "solved"), ("hopeless", "infeasible")]
+)
+def test_what_is_true_is_confirmed(name: str, status: str, folders: dict[str, Path], capsys: Any) -> None:
+    record = json.loads((folders[name] / "result.json").read_text())
+    assert all(run["status"] == status for run in record.get("runs", [record]))
+    capsys.readouterr()
+    assert main(["verify", str(folders[name])]) == 0
+    assert "all confirmed" in capsys.readouterr().out
+    assert main(["verify", str(folders[name]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["confirmed"] is True
+    claims = {one["claim"] for one in found["findings"]}
+    assert {"objective", "constraints", "feasible", "status"} <= claims
+    assert ("lower" in claims) == (status == "solved")
+    assert ("model" in claims) == (name in ("model", "runs"))
+
+
+def scaled(field: str, factor: float) -> Callable[[Any], None]:
+    def change(record: Any) -> None:
+        *parents, last = field.split(".")
+        for part in parents:
+            record = record[part]
+        value = record[last]
+        record[last] = [factor * item for item in value] if isinstance(value, list) else factor * value
+
+    return change
+
+
+def put(field: str, value: Any) -> Callable[[Any], None]:
+    def change(record: Any) -> None:
+        *parents, last = field.split(".")
+        for part in parents:
+            record = record[part]
+        record[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, claim",
+    [
+        (scaled("objective", 1.001), "objective"),
+        (scaled("constraints", 1.01), "constraints"),
+        (put("feasible", False), "feasible"),
+        (scaled("train.auc", 1.001), "train"),
+        (scaled("test.auc_gap", 0.5), "test"),
+        (scaled("certificate.upper", 0.99), "upper"),
+        (put("certificate.lower", 0.9), "lower"),
+        (scaled("evidence.x", 1.001), "objective"),
+        (scaled("evidence.x", 1.001), "model"),
+        (scaled("evidence.x", 1e6), "x"),
+        (put("evidence.weights", [0.0, 0.5, 0.5]), "lower"),
+        (put("evidence.weights", [1.0]), "status"),
+        (put("evidence.weights", None), "status"),
+        (put("status", "infeasible"), "status"),
+        (put("settings.kappa", 0.05), "constraints"),
+        (put("settings.seed", 5), "objective"),
+        (put("settings.test_fraction", 0.4), "objective"),
+    ],
+)
+def test_what_was_altered_is_not(
+    change: Callable[[Any], None], claim: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(folders["model"], tmp_path / "r")
+    path = tmp_path / "r" / "result.json"
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    wrong = {one.claim for one in verify(tmp_path / "r") if not one.confirmed}
+    assert claim in wrong
+    assert main(["verify", str(tmp_path / "r")]) == 1
+
+
+def test_a_model_of_another_solve_is_noticed(folders: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(folders["model"], tmp_path / "r")
+    shutil.copy(folders["runs"] / "model-0.safetensors", tmp_path / "r" / "model.safetensors")
+    assert [one.claim for one in verify(tmp_path / "r") if not one.confirmed] == ["model"]
+    (tmp_path / "r" / "model.safetensors").unlink()
+    wrong = [one for one in verify(tmp_path / "r") if not one.confirmed]
+    assert [(one.claim, one.text.partition(";")[0]) for one in wrong] == [("model", "no such model file")]
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (put("settings.problem", 5), "settings.problem is no name of a problem"),
+        (put("settings.problem", "nothing"), "unknown name"),
+        (put("settings.data", "/nowhere.csv"), "/nowhere.csv"),
+        (put("settings.c1", "text"), "c1"),
+        (put("settings.kappa", [0.1, 0.2]), "several"),
+        (put("evidence.x", "text"), "evidence.x"),
+        (put("evidence.x", [None]), "evidence.x.0"),
+        (put("evidence", None), "evidence is missing"),
+    ],
+)
+def test_a_folder_that_cannot_be_checked_is_one_line(
+    change: Callable[[Any], None], said: str, folders: dict[str, Path], tmp_path: Path, capsys: Any
+) -> None:
+    shutil.copytree(folders["model"], tmp_path / "r")
+    path = tmp_path / "r" / "result.json"
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    capsys.readouterr()
+    assert main(["verify", str(tmp_path / "r")]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_target_is_recomputed_and_its_optimality_not_claimed_as_proved(tmp_path: Path) -> None:
+    table = str(write_table(tmp_path / "rows.csv", table_rows()))
+    words = ["solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--max-gap", "0.05", "--quiet"]
+    main([*words, "--out", str(tmp_path / "r")])
+    found = verify(tmp_path / "r")
+    assert {one.claim for one in found if not one.confirmed} <= {"status"}
+
+
+def test_no_solver_is_loaded(folders: dict[str, Path]) -> None:
+    """The check shares nothing with what it checks."""
+    script = (
+        "import sys; from minmaxcon.cli import main\n"
+        "from minmaxcon.solvers import SFLS, loop\n"
+        "def never(*_, **__): raise AssertionError('a solver was asked')\n"
+        "import minmaxcon as mm\n"
+        "for solver in (mm.SFLS, mm.IQRC, mm.ConEx, mm.PrimalDual): solver.init = solver.step = never\n"
+        "for oracle in (mm.SMD, mm.MirrorProx, mm.VarianceReduced): oracle.begin = oracle.advance = never\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "verify", folders["model"]], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert mm.Status.SOLVED.name.lower() in (folders["model"] / "result.json").read_text()
