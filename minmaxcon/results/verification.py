@@ -129,7 +129,11 @@ class _Checks:
             yield "x", False, f"the recorded point is no point of the set of {problem.primal.dimension} variables."
             return
         if problem.data.size is None:
-            yield "status", False, "the data are a stream: what holds on it holds with a confidence, and is not computed again."
+            yield (
+                "status",
+                False,
+                "the data are a stream: what holds on it holds with a confidence, and is not computed again.",
+            )
             return
         objective, constraints = _values(problem, x)
         yield "objective", *_compared(record.objective, objective)
