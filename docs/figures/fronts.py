@@ -38,17 +38,16 @@ def band(folder: Path) -> str:
 
 
 def ahead(folder: Path) -> str:
-    """Say in which panels none of our series has the largest mean hypervolume, and by how much it is behind."""
-    panels: dict[tuple[str, str, str], dict[bool, float]] = {}
-    with (folder / "hypervolume.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            largest = panels.setdefault((row["model"], row["data"], row["metric"]), {True: 0.0, False: 0.0})
-            own = row["method"] in {"max_gap", "level_set"}
-            largest[own] = max(largest[own], float(row["mean"]))
-    behind = {panel: best[True] - best[False] for panel, best in panels.items() if best[True] < best[False]}
-    lines = [f"  {', '.join(panel)}: {short:+.4f}" for panel, short in behind.items()]
-    count = f"{len(panels) - len(behind)} of {len(panels)} panels"
-    return "\n".join([f"one of our series has the largest mean hypervolume in {count}", *lines])
+    """Say in how many panels one of our series is ahead of the best other or within one paired standard error."""
+    with (folder / "ahead.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    good = sum(row["verdict"] != "behind" for row in rows)
+    lines = [
+        f"  {row['model']}, {row['data']}, {row['metric']}: {float(row['mean']):+.4f}, {row['verdict']}"
+        for row in rows
+        if row["verdict"] != "ahead"
+    ]
+    return "\n".join([f"one of our series is ahead or level in {good} of {len(rows)} panels; not ahead:", *lines])
 
 
 def shrink(folder: Path, to: Path) -> None:
@@ -65,7 +64,7 @@ def usage(words: list[str]) -> str | None:
     if not 1 <= len(words) <= 2:
         return f"one folder or two are needed, not {len(words)}"
     folder = Path(words[0])
-    if not (folder / "hypervolume.csv").is_file() or not any((folder / "runs").glob("*.json")):
+    if not (folder / "ahead.csv").is_file() or not any((folder / "runs").glob("*.json")):
         return f"{folder} is no folder that minmaxcon reproduce --out DIR has written"
     return None if all(Path(word).is_dir() for word in words) else f"there is no folder {words[1]}: make it first"
 

@@ -12,11 +12,12 @@ from minmaxcon.reference.prox import (
     reference_prox,
     reference_support,
 )
-from minmaxcon.reference.solver import ReferenceFailed
+from minmaxcon.reference.solver import ReferenceFailed, conic_minimum
 
 __all__ = [
     "ExactSolution",
     "ReferenceFailed",
+    "conic_minimum",
     "dual_prox_objective",
     "level_value",
     "prox_objective",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from minmaxcon.errors import MinMaxConError, MissingDependency
 from minmaxcon.geometry import DistanceGenerator
 
-__all__ = ["ReferenceFailed", "feasible_point", "load_cvxpy", "minimize"]
+__all__ = ["ReferenceFailed", "conic_minimum", "feasible_point", "load_cvxpy", "minimize"]
 
 _TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11, "max_iter": 200}
 # Clarabel's default regularisation (1e-8) stalls five digits early on the moments of real data; a larger one, undone by
@@ -36,6 +37,37 @@ def load_cvxpy(purpose: str) -> Any:
         raise MissingDependency((missing.name or "cvxpy").partition(".")[0], "reference", purpose) from None
     del clarabel  # imported to see that it is there: cvxpy finds its solver by itself
     return cvxpy
+
+
+def conic_minimum(size: int, forms: Callable[[Any, Any], tuple[Any, list[Any]]]) -> Any:
+    """Minimise a convex function of a vector by cvxpy and Clarabel with its default settings.
+
+    Parameters
+    ----------
+    size : int
+        Dimension d of the vector.
+    forms : callable
+        Given the module cvxpy and a variable (d,), returns the objective and the constraints.
+
+    Returns
+    -------
+    ndarray (d,)
+        The solver's point, which may violate constraints by its tolerance of 1e-8.
+
+    Raises
+    ------
+    MissingDependency
+        If cvxpy is not installed.
+    ReferenceFailed
+        If the solver fails, or finds no point.
+    """
+    cp = load_cvxpy("conic solutions")
+    x = cp.Variable(size)
+    objective, constraints = forms(cp, x)
+    status = _attempt(cp, cp.Problem(cp.Minimize(objective), constraints), {})
+    if x.value is None:
+        raise ReferenceFailed(f"the reference solver ended with status {status!r}; scale the problem's numbers.")
+    return np.asarray(x.value, dtype=np.float64)
 
 
 def minimize(cp: Any, objective: Any, constraints: list[Any]) -> Any:

@@ -25,10 +25,12 @@ __all__ = ["Baseline", "GradientBaseline", "Rule", "Strata", "descend", "quadrat
 class Baseline(ABC):
     """A method of the literature, with the data, models and selection that our own method has.
 
-    ``name`` is what tables and figures call it.
+    ``name`` is what tables and figures call it; ``reads_group`` tells whether it needs the group of the person who is
+    scored.
     """
 
     name: ClassVar[str]
+    reads_group: ClassVar[bool] = False
 
     def applies_to(self, metric: FairnessMetric) -> str:
         """Return why the method cannot serve a metric; empty if it can."""

@@ -61,18 +61,28 @@ class TransformedTrack(Track):
 
     The moments of the track are the transforms, the factor ``omega_1`` (A,) varying slower than the shift ``omega_2``
     (D,); ``steps`` numbers them. ``parameters`` (1, 1, d) are those of the one model. The transform acts on :math:`(h -
-    center) / scale`, with mean and standard deviation of h on the training rows.
+    center) / scale`, with mean and standard deviation of h on the training rows. The model was chosen among ``bases``.
     """
 
     omega_1: Any = field(default_factory=lambda: np.ones(1))
     omega_2: Any = field(default_factory=lambda: np.zeros(1))
     center: float = 0.0
     scale: float = 1.0
+    bases: int = 0
 
     def __post_init__(self) -> None:
         if np.shape(self.parameters) != (1, 1, self.model.dimension):
             expected = (1, 1, self.model.dimension)
             raise mm.InvalidInput("parameters", f"shape {np.shape(self.parameters)}", f"must have shape {expected}.")
+
+    def thinned(self, most: int) -> TransformedTrack:
+        """Return the track itself: its grid is chosen, not passed."""
+        return self
+
+    @property
+    def candidates(self) -> int:
+        """How many models there were to choose from, those before the transform included."""
+        return len(self.steps) + self.bases
 
     def weight(self, t: int, r: int = 0) -> Any:
         """See :meth:`Track.weight`; the same for every transform."""
@@ -116,6 +126,7 @@ class PostProcessing(Baseline):
     """
 
     name: ClassVar[str] = "post_processing"
+    reads_group: ClassVar[bool] = True
     base: Unconstrained = field(default_factory=Unconstrained)
     largest_factor: float = 5.0
     factor_step: float = 0.05
@@ -159,4 +170,5 @@ class PostProcessing(Baseline):
             omega_2=omega_2,
             center=float(scores.mean()),
             scale=float(scores.std()) or 1.0,
+            bases=plain.candidates,
         )

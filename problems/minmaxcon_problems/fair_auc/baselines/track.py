@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,19 @@ class Track:
     def shape(self) -> tuple[int, int]:
         """Moments and runs, (T, R)."""
         return len(self.steps), len(self.strengths)
+
+    @property
+    def candidates(self) -> int:
+        """How many models there are to choose from."""
+        moments, runs = self.shape
+        return moments * runs
+
+    def thinned(self, most: int) -> Track:
+        """Return the track with at most ``most`` candidates: moments evenly spaced, the last one among them."""
+        moments, runs = self.shape
+        count = min(moments, max(1, most // runs))
+        kept = np.linspace(moments - 1, 0, count).round().astype(np.int64)[::-1]
+        return replace(self, parameters=self.parameters[kept], steps=self.steps[kept])
 
     def weight(self, t: int, r: int) -> Any:
         """Return the parameters (d,) of candidate (t, r) in float64."""

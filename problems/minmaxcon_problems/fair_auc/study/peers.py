@@ -29,17 +29,21 @@ __all__ = ["Peer", "installed_peers", "pair_values"]
 Step = Callable[[Batch], Any]
 """Takes one batch and moves the parameters."""
 
-_STEP_SIZE = 1e-2
+Rates = tuple[float, float]
+"""Step sizes of the parameters and of the multipliers."""
+
+_RATES: Rates = (1e-2, 1e-2)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A method of another package: the distribution, what is measured, and ``step(batch)``."""
+    """A method of another package: the distribution, what is measured, ``step(batch)`` and its present weights (d,)."""
 
     package: str
     version: str
     method: str
     step: Step
+    weights: Callable[[], Any]
 
 
 def pair_values(problem: MinMaxProblem) -> Callable[[Array, Batch], Array]:
@@ -74,8 +78,10 @@ def pair_values(problem: MinMaxProblem) -> Callable[[Array, Batch], Array]:
     return values
 
 
-def installed_peers(problem: MinMaxProblem) -> tuple[list[Peer], list[str]]:
+def installed_peers(problem: MinMaxProblem, rates: Rates = _RATES) -> tuple[list[Peer], list[str]]:
     """Return what can be measured on a problem as for :func:`pair_values`, and a sentence for each missing package.
+
+    ``rates`` are the step sizes of the parameters and of the multipliers.
 
     The first peer is PyTorch by hand, with fixed multipliers: what autograd and the optimiser cost without any package.
     """
@@ -87,22 +93,28 @@ def installed_peers(problem: MinMaxProblem) -> tuple[list[Peer], list[str]]:
         except PackageNotFoundError:
             missing.append(f"{package} is not installed, so not measured: pip install 'minmaxcon[bench]'.")
             continue
-        peers += [Peer(package, number, method, step) for method, step in make(problem)]
+        for method, w, step in make(problem, rates):
+            peers.append(Peer(package, number, method, step, _reader(w)))
     return peers, missing
 
 
-def _primal(problem: MinMaxProblem) -> tuple[Any, Any]:
+def _reader(w: Any) -> Callable[[], Any]:
+    """Return a function that copies the parameters as a float64 array (d,)."""
+    return lambda: w.detach().numpy().astype(np.float64)
+
+
+def _primal(problem: MinMaxProblem, rate: float) -> tuple[Any, Any]:
     """Return the parameters, a tensor (d,) at zero, and their optimiser."""
     import torch
 
     w = torch.zeros(problem.details.model.dimension, dtype=problem.data.like.dtype, requires_grad=True)
-    return w, torch.optim.SGD([w], lr=_STEP_SIZE)
+    return w, torch.optim.SGD([w], lr=rate)
 
 
-def _torch(problem: MinMaxProblem) -> Iterator[tuple[str, Step]]:
+def _torch(problem: MinMaxProblem, rates: Rates) -> Iterator[tuple[str, Any, Step]]:
     import torch
 
-    values, (w, optimizer) = pair_values(problem), _primal(problem)
+    values, (w, optimizer) = pair_values(problem), _primal(problem, rates[0])
     multipliers = torch.ones(1 + len(problem.constraints), dtype=w.dtype)
 
     def step(batch: Batch) -> None:
@@ -110,18 +122,18 @@ def _torch(problem: MinMaxProblem) -> Iterator[tuple[str, Step]]:
         values(w, batch).dot(multipliers).backward()
         optimizer.step()
 
-    yield "by hand, fixed multipliers", step
+    yield "by hand, fixed multipliers", w, step
 
 
-def _cooper(problem: MinMaxProblem) -> Iterator[tuple[str, Step]]:
+def _cooper(problem: MinMaxProblem, rates: Rates) -> Iterator[tuple[str, Any, Step]]:
     import torch
 
     cooper: Any = importlib.import_module("cooper")
     formulations, optim = cooper.formulations, cooper.optim
     values, size = pair_values(problem), len(problem.constraints)
 
-    def build(formulation: Any, optimizer: Any, **options: Any) -> Step:
-        w, primal = _primal(problem)
+    def build(formulation: Any, optimizer: Any, **options: Any) -> tuple[Any, Step]:
+        w, primal = _primal(problem, rates[0])
         constraint = cooper.Constraint(
             constraint_type=cooper.ConstraintType.INEQUALITY,
             formulation_type=formulation,
@@ -140,23 +152,23 @@ def _cooper(problem: MinMaxProblem) -> Iterator[tuple[str, Step]]:
                 return cooper.CMPState(loss=found[0], observed_constraints={constraint: state})
 
         cmp = Problem()
-        dual = torch.optim.SGD(cmp.dual_parameters(), lr=_STEP_SIZE, maximize=True)
+        dual = torch.optim.SGD(cmp.dual_parameters(), lr=rates[1], maximize=True)
         both = optimizer(cmp=cmp, primal_optimizers=primal, dual_optimizers=dual)
-        return lambda batch: both.roll(compute_cmp_state_kwargs={"batch": batch})
+        return w, lambda batch: both.roll(compute_cmp_state_kwargs={"batch": batch})
 
-    yield "Lagrangian, simultaneous", build(formulations.Lagrangian, optim.SimultaneousOptimizer)
+    yield "Lagrangian, simultaneous", *build(formulations.Lagrangian, optim.SimultaneousOptimizer)
     penalty = cooper.penalty_coefficients.DensePenaltyCoefficient(torch.ones(size, dtype=problem.data.like.dtype))
     # Cooper's documentation: this order costs no second evaluation.
     order = optim.AlternatingDualPrimalOptimizer
-    yield "augmented Lagrangian", build(formulations.AugmentedLagrangian, order, penalty_coefficient=penalty)
+    yield "augmented Lagrangian", *build(formulations.AugmentedLagrangian, order, penalty_coefficient=penalty)
 
 
-def _humancompatible(problem: MinMaxProblem) -> Iterator[tuple[str, Step]]:
+def _humancompatible(problem: MinMaxProblem, rates: Rates) -> Iterator[tuple[str, Any, Step]]:
     methods: Any = importlib.import_module("humancompatible.train.dual_optim")
     values, size = pair_values(problem), len(problem.constraints)
 
-    def build(dual: Any) -> Step:
-        w, optimizer = _primal(problem)
+    def build(dual: Any) -> tuple[Any, Step]:
+        w, optimizer = _primal(problem, rates[0])
 
         def step(batch: Batch) -> None:
             optimizer.zero_grad()
@@ -164,7 +176,7 @@ def _humancompatible(problem: MinMaxProblem) -> Iterator[tuple[str, Step]]:
             dual.forward_update(found[0], found[1:]).backward()
             optimizer.step()
 
-        return step
+        return w, step
 
-    yield "SSG", build(methods.SSG(m=size))
-    yield "ALM", build(methods.ALM(m=size, lr=_STEP_SIZE, penalty=1.0, is_ineq=True))
+    yield "SSG", *build(methods.SSG(m=size))
+    yield "ALM", *build(methods.ALM(m=size, lr=rates[1], penalty=1.0, is_ineq=True))

@@ -25,7 +25,7 @@ from minmaxcon.results import (
     write_file,
 )
 
-from .fronts import UNCONSTRAINED, Asked, Series, mean_front, series_of
+from .fronts import UNCONSTRAINED, Asked, Series, mean_and_error, mean_front, series_of
 from .study import FairAUCStudy, Panel
 from .sweep import Configuration, Sweep
 
@@ -38,6 +38,7 @@ __all__ = [
     "Plan",
     "Report",
     "achieved_rows",
+    "ahead_rows",
     "best_auc_rows",
     "check_out",
     "front_panels",
@@ -60,8 +61,9 @@ Row = dict[str, Any]
 Panels = Mapping[Panel, Sequence[Series]]
 
 
-def _head(series: Series) -> Row:
-    return {**asdict(series.panel), "method": series.method, "kind": series.kind}
+def _head(series: Series, apart: Sequence[str] = ()) -> Row:
+    found = {**asdict(series.panel), "method": series.method, "kind": series.kind}
+    return {**found, "apart": series.method in apart} if apart else found
 
 
 def _mean_sd(values: Sequence[float]) -> Row:
@@ -72,21 +74,48 @@ def _mean_sd(values: Sequence[float]) -> Row:
 
 
 def _with_best(rows: list[Row]) -> list[Row]:
-    """Mark the rows with the largest mean."""
-    top = max((row["mean"] for row in rows if math.isfinite(row["mean"])), default=math.nan)
-    return [{**row, "best": row["mean"] == top} for row in rows]
+    """Mark the rows with the largest mean, among those that do not stand apart."""
+    shared = [row["mean"] for row in rows if math.isfinite(row["mean"]) and not row.get("apart")]
+    top = max(shared, default=math.nan)
+    return [{**row, "best": row["mean"] == top and not row.get("apart")} for row in rows]
 
 
-def hypervolume_rows(panels: Panels) -> list[Row]:
-    """Return mean and standard deviation over seeds of the normalised hypervolume on test, by panel and method."""
+def hypervolume_rows(panels: Panels, apart: Sequence[str] = ()) -> list[Row]:
+    """Return mean and standard deviation over seeds of the normalised hypervolume on test, by panel and method.
+
+    Methods ``apart`` are never the best.
+    """
     return [
         row
         for found in panels.values()
-        for row in _with_best([{**_head(one), **_mean_sd(one.hypervolumes())} for one in found])
+        for row in _with_best([{**_head(one, apart), **_mean_sd(one.hypervolumes())} for one in found])
     ]
 
 
-def best_auc_rows(panels: Panels) -> list[Row]:
+def ahead_rows(panels: Panels, own: Sequence[str], apart: Sequence[str] = ()) -> list[Row]:
+    """Return, by panel, how far the best series of ours is ahead of the best other, in hypervolume, paired over seeds.
+
+    ``mean`` and ``error`` are those of the difference over the seeds that both have; ``verdict`` is ``"ahead"``,
+    ``"level"`` where the difference is negative and at most one standard error, or ``"behind"``. Methods ``apart`` and
+    the unconstrained model count for neither side.
+    """
+    rows: list[Row] = []
+    for panel, found in panels.items():
+        rivals = [one for one in found if one.method not in (*own, *apart, UNCONSTRAINED)]
+        mine = [one for one in found if one.method in own]
+        if not mine or not rivals:
+            continue
+        best, other = (max(series, key=lambda one: np.mean(one.hypervolumes())) for series in (mine, rivals))
+        seeds = [seed for seed in best.seeds if seed in other.seeds]
+        first, second = (dict(zip(one.seeds, one.hypervolumes(), strict=True)) for one in (best, other))
+        mean, error = mean_and_error([first[seed] - second[seed] for seed in seeds])
+        verdict = "ahead" if mean >= 0 else "level" if mean >= -error else "behind"
+        names = {"method": best.method, "kind": best.kind, "other": other.method}
+        rows.append({**asdict(panel), **names, "seeds": len(seeds), "mean": mean, "error": error, "verdict": verdict})
+    return rows
+
+
+def best_auc_rows(panels: Panels, apart: Sequence[str] = ()) -> list[Row]:
     """Return the best AUC on test at a gap on test of at most each of :data:`GAPS`.
 
     ``seeds`` counts those that have such a point; the mean is over them. It is marked as best only among series with as
@@ -95,7 +124,7 @@ def best_auc_rows(panels: Panels) -> list[Row]:
     rows: list[Row] = []
     for found in panels.values():
         for limit in GAPS:
-            mine = [{**_head(one), "gap": limit, **_mean_sd(one.best_aucs(limit))} for one in found]
+            mine = [{**_head(one, apart), "gap": limit, **_mean_sd(one.best_aucs(limit))} for one in found]
             most = max(row["seeds"] for row in mine)
             marked = iter(_with_best([row for row in mine if row["seeds"] == most]))
             rows += [next(marked) if row["seeds"] == most else {**row, "best": False} for row in mine]
@@ -135,22 +164,45 @@ def front_rows(panels: Panels) -> list[Row]:
     return rows
 
 
-def text_tables(panels: Panels, label: Callable[[str], str]) -> str:
-    """Return the tables as text; ``label`` says what a data set, metric, model or method is called."""
+def text_tables(panels: Panels, label: Callable[[str], str], own: Sequence[str] = (), apart: Sequence[str] = ()) -> str:
+    """Return the tables as text; ``label`` says what a data set, metric, model or method is called.
+
+    ``own`` names the methods that are compared with the others, ``apart`` those that are only shown.
+    """
     first = "Hypervolume on test (AUC above .5, gap below .3; 1 is perfect): mean and sd over seeds, * best\n"
     second = "Best AUC on test at a test gap of at most g: mean over the seeds that have one (fewer: number), * best\n"
     third = (
         "Gap on test where a target was asked for, by target: mean over seeds, and the share of seeds whose interval\n"
         "on test contains the target or lies below it (achieved.csv has all parts and methods)\n"
     )
-    volumes, accuracies = hypervolume_rows(panels), best_auc_rows(panels)
+    volumes, accuracies = hypervolume_rows(panels, apart), best_auc_rows(panels, apart)
     text = first + _wide(volumes, label, lambda row: _number(row, sd=True))
+    if compared := ahead_rows(panels, own, apart):
+        text += "\n" + _ahead(compared, label)
     seeds = max((row["seeds"] for row in volumes), default=0)
     text += "\n" + second + _wide(accuracies, label, lambda row: _number(row, seeds=seeds))
     targets = [row for row in achieved_rows(panels) if row["kind"] == "target"]
     if targets:
         text += "\n" + third + _achieved(targets, label)
     return text
+
+
+def _ahead(rows: Sequence[Row], label: Callable[[str], str]) -> str:
+    """Return a line for each panel: the best series of ours against the best other one."""
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("ahead", "level", "behind")}
+    text = (
+        "Our best series less the best other one, in hypervolume: mean and standard error of the difference, paired\n"
+        "over seeds (level: behind by at most one standard error)\n"
+    )
+    heading = ["model", "data", "metric", "ours", "other", "difference", "verdict"]
+    body = []
+    for row in rows:
+        names = (label(row[word]) for word in ("model", "data", "metric"))
+        error = f" ±{row['error']:.4f}" if math.isfinite(row["error"]) else ""
+        ours = series_label(row["method"], row["kind"], label)
+        body.append([*names, ours, label(row["other"]), f"{row['mean']:+.4f}{error}", row["verdict"]])
+    text += table([heading, *body], left=5)
+    return f"{text}{', '.join(f'{verdict} in {count}' for verdict, count in counts.items())} of {len(rows)} panels\n"
 
 
 def series_label(method: str, kind: str, label: Callable[[str], str]) -> str:
@@ -196,8 +248,8 @@ def _achieved(rows: Sequence[Row], label: Callable[[str], str]) -> str:
     return table([heading, *([*name, *(cells.get(gap, "") for gap in asked)] for name, cells in lines.items())], left=4)
 
 
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-_LINES = ("-", (0, (4, 1.5, 1, 1.5)), (0, (7, 2)), ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), "-.")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_LINES = ("-", (0, (4, 1.5, 1, 1.5)), (0, (7, 2)), ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), "-.", (0, (2, 1)))
 _BELOW = 0.12
 """Points this far below the best AUC of a panel are counted instead of drawn, since they would flatten the others."""
 _BEYOND = 0.3
@@ -308,7 +360,7 @@ def _draw(axes: Axes, key: tuple[str, str], reached: Sequence[Asked], order: Seq
     return line
 
 
-_OURS = re.compile(r"runs|summary\.json|(hypervolume|best_auc|achieved|fronts)\.csv|tables\.txt|fronts-.*\.png")
+_OURS = re.compile(r"runs|summary\.json|(hypervolume|ahead|best_auc|achieved|fronts)\.csv|tables\.txt|fronts-.*\.png")
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,11 +430,13 @@ def report(study: FairAUCStudy, planned: Plan, sweep: Sweep) -> Report:
 
     panels = series_of(sweep.records)
     rows = {
-        "hypervolume": hypervolume_rows(panels),
-        "best_auc": best_auc_rows(panels),
+        "hypervolume": hypervolume_rows(panels, study.apart),
+        "ahead": ahead_rows(panels, study.own, study.apart),
+        "best_auc": best_auc_rows(panels, study.apart),
         "achieved": achieved_rows(panels),
     }
-    text = text_tables(panels, label) + _left_out(planned, label)
+    text = text_tables(panels, label, study.own, study.apart)
+    text += _candidates(sweep.records, label) + _left_out(planned, label)
     first = planned.configurations[0]
     summary = {
         "problem": first.problem,
@@ -410,6 +464,21 @@ def report(study: FairAUCStudy, planned: Plan, sweep: Sweep) -> Report:
         files[f"fronts-{re.sub(r'[^A-Za-z0-9_.+]+', '_', model)}.png"] = png(figure)
     files["summary.json"] = to_json(summary).encode()
     return Report(summary, text, files)
+
+
+def _candidates(records: Sequence[Mapping[str, Any]], label: Callable[[str], str]) -> str:
+    """Return from how many models validation data chose, by method."""
+    counts: dict[str, list[int]] = {}
+    for record in records:
+        if "candidates" in record:
+            counts.setdefault(record["method"], []).append(int(record["candidates"]))
+    if not counts:
+        return ""
+    words = []
+    for name, found in counts.items():
+        few, many = min(found), max(found)
+        words.append(f"{label(name)} {many}" if few == many else f"{label(name)} {few} to {many}")
+    return f"\nCandidates of a panel and seed, from which validation data choose: {', '.join(words)}.\n"
 
 
 def _left_out(planned: Plan, label: Callable[[str], str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,7 @@ from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, build_
 
 __all__ = [
     "BEYOND",
+    "CANDIDATES",
     "FULL",
     "GOALS",
     "KAPPAS",
@@ -97,6 +99,12 @@ BEYOND = (0.0, -0.01, -0.02, -0.035, -0.055, -0.08, -0.11)
 
 KAPPAS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0)
 """Bounds of the quadratic surrogate."""
+
+CANDIDATES = 720
+"""Models that validation data choose from, at most, for every method, panel and seed."""
+
+PAPER_WEIGHT = 1e-5
+r"""The paper's proximal weight :math:`\hat\rho` for networks."""
 
 _MARGIN = 2e-4
 _REFRESH = 8
@@ -188,11 +196,14 @@ def track_level_sets(
     *,
     model: mm.Model,
     seed: int,
+    weight: float | None = None,
     effort: Effort = FULL,
 ) -> Track:
-    r"""Solve the paper's problem for all kappas in one solve, and keep the iterate after every level.
+    r"""Solve the problem of the quadratic surrogate for all kappas in one solve, and keep what was passed on the way.
 
-    SFLS for a linear model; for a network IQRC around it, with :math:`\hat\rho = 1` in the place of the paper's 1e-5.
+    SFLS for a linear model; for a network IQRC around it, with the proximal ``weight`` :math:`\hat\rho`, None for one
+    that adapts. Kept are, at every hundredth step, the best point of each run and the average that its query has
+    reached.
     """
     linear = isinstance(model, mm.Linear)
     problem = build_problem(
@@ -204,26 +215,47 @@ def track_level_sets(
         engine="numpy" if linear else "torch",
         dtype="float64" if linear else "float32",
     )
-    solver: mm.Solver = (
-        mm.SFLS(oracle=mm.SMD(steps=effort.levels), levels=12)
-        if linear
-        else mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=effort.network_levels), levels=4), iterations=effort.proximal)
-    )
     points: list[Any] = []
-    seen: list[int] = [0]
 
-    def keep(progress: mm.Progress) -> None:
-        rows = len(progress.state.trace)
-        if rows > seen[0]:  # a level, or an outer step, has ended
-            seen[0] = rows
-            points.append(np.asarray(to_numpy(progress.state.x), dtype=np.float32)[:, : model.dimension])
+    def keep(*found: Any) -> None:
+        points.extend(np.asarray(to_numpy(x), dtype=np.float32)[:, : model.dimension] for x in found)
 
-    mm.solve(problem, solver, seed=seed, callbacks=[keep])
+    def of_level_sets(best: Any, runs: Any, sfls: mm.SFLS, state: Any) -> None:
+        """Keep what a level-set solve of some of the runs has found, beside the ``best`` points (R, d) of all."""
+        found, reached = to_numpy(best).copy(), to_numpy(best).copy()
+        found[runs] = to_numpy(state.x)
+        if state.query is not None:
+            reached[runs[state.active]] = to_numpy(sfls.oracle.estimate(state.query).x)
+        keep(found, reached)
+
+    if linear:
+        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.levels), levels=12)
+        every = np.arange(len(kappas))
+        for state in mm.iterate(problem, sfls, seed=seed):
+            of_level_sets(state.x, every, sfls, state)
+    else:
+        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.network_levels), levels=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mm.WeakConvexityWarning)  # the paper's weight is below the modulus
+            outer = mm.IQRC(oracle=sfls, weight=weight, iterations=effort.proximal)
+            for state in mm.iterate(problem, outer, seed=seed):
+                if state.inner is None:
+                    keep(state.x)
+                else:
+                    of_level_sets(state.x, state.active, sfls.take(state.active), state.inner)
     return Track(model, np.stack(points), np.array(kappas), np.arange(len(points)))
 
 
-METHODS = ("max_gap", "level_set", "proxy_lagrangian", "correlation", "post_processing", "unconstrained")
-"""Ours: targets on the true gap, and the paper's level sets; then the baselines."""
+METHODS = (
+    "max_gap",
+    "level_set_adaptive",
+    "level_set",
+    "proxy_lagrangian",
+    "correlation",
+    "post_processing",
+    "unconstrained",
+)
+"""Ours, targets on the true gap and level sets with a weight that adapts; the paper's level sets; the baselines."""
 
 _PENALTIES = (0.03, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0)
 _LEAST_AUC = 0.52
@@ -245,10 +277,11 @@ def run_configuration(
 ) -> Mapping[str, Any]:
     """Train and select; return what the tables and figures need.
 
-    The seed is that of split, start and batches; ``quick`` does :data:`QUICK` work instead of :data:`FULL`. The result
-    has ``points``, one for each asked gap and kind: ``"selected"``, the best model on validation data of all that were
-    passed, as in the paper; and for ``"max_gap"`` also ``"target"``, the model whose *training* gap is the target,
-    which needs no validation data. Each has AUC and true gap on all parts.
+    The seed is that of split, start and batches; ``quick`` does :data:`QUICK` work instead of :data:`FULL`. Of the
+    models that a method passed at most :data:`CANDIDATES`, evenly spaced in time, are candidates, and ``candidates``
+    counts them. The result has ``points``, one for each asked gap and kind: ``"selected"``, the best candidate on
+    validation data, as in the paper; and for ``"max_gap"`` also ``"target"``, the model whose *training* gap is the
+    target, which needs no validation data. Each has AUC and true gap on all parts.
     """
     began = time.perf_counter()
     parts, measure = load_parts(data, seed, data_dir), resolve_metric(metric)
@@ -260,11 +293,13 @@ def run_configuration(
         found = track_targets(parts, measure, model=scorer, seed=seed, effort=effort)
         points += _targets(found, parts, measure, scorer)
         tracks = [*found.tracks]
-    elif method == "level_set":
-        tracks = [track_level_sets(parts, measure, model=scorer, seed=seed, effort=effort)]
+    elif method in ("level_set", "level_set_adaptive"):
+        weight = PAPER_WEIGHT if method == "level_set" else None
+        tracks = [track_level_sets(parts, measure, model=scorer, seed=seed, weight=weight, effort=effort)]
     else:
         strengths = {"correlation": _PENALTIES, "proxy_lagrangian": GOALS}.get(method, (0.0,))
         tracks = [_baseline(method, effort.baseline).fit(parts, measure, strengths, model=scorer, seed=seed)]
+    tracks = [track.thinned(CANDIDATES // len(tracks)) for track in tracks]
     asked = (1.0,) if method == "unconstrained" else GOALS
     points += _selected(tracks, parts, measure, asked)
     return {
@@ -276,17 +311,21 @@ def run_configuration(
         "quick": quick,
         "status": "done",
         "points": points,
+        "candidates": sum(track.candidates for track in tracks),
         "seconds": time.perf_counter() - began,
     }
 
 
 def _baseline(method: str, steps: int) -> Baseline:
-    if method == "post_processing":
-        return PostProcessing(base=Unconstrained(steps=steps))
+    """Return a baseline that passes as many candidates as others: ``moments`` count twice, for iterate and average."""
+    if method == "post_processing":  # 120 models, of which the best is transformed in 16 x 37 = 592 ways
+        return PostProcessing(base=Unconstrained(steps=steps, moments=20), factor_step=1 / 3, shift_step=1 / 6)
     kinds = {"unconstrained": Unconstrained, "correlation": CorrelationPenalty, "proxy_lagrangian": ProxyLagrangian}
     if method not in kinds:
         raise mm.UnknownName("method", method, METHODS)
-    return kinds[method](steps=steps)
+    runs = {"correlation": len(_PENALTIES), "proxy_lagrangian": len(GOALS)}.get(method, 1)
+    kind = kinds[method]
+    return kind(steps=steps, moments=CANDIDATES // (2 * runs * len(kind().rates)))
 
 
 def _selected(

@@ -12,7 +12,7 @@ from minmaxcon_problems.fair_auc.baselines import BASELINES
 from minmaxcon_problems.fair_auc.datasets import DATASETS
 from minmaxcon_problems.fair_auc.metrics import METRICS, resolve_metric
 
-from .runs import BEYOND, FULL, GOALS, KAPPAS, METHODS, QUICK, run_configuration
+from .runs import BEYOND, CANDIDATES, FULL, GOALS, KAPPAS, METHODS, PAPER_WEIGHT, QUICK, run_configuration
 
 __all__ = ["FairAUCStudy", "Panel"]
 
@@ -31,14 +31,17 @@ class Panel:
 
 
 class FairAUCStudy:
-    """Three data sets, three metrics, two models; two methods of ours and four baselines.
+    """Three data sets, three metrics, two models; two methods of ours, the paper's, and four baselines.
 
-    It pickles, since configurations run in several processes, and :meth:`run` depends on its arguments alone. Seeds are
-    0 to n - 1, n = ``seeds`` by default and ``quick_seeds`` with ``--quick``.
+    ``own`` names ours; ``apart`` those that read the group of the person who is scored, which are shown but not
+    compared with the others. It pickles, since configurations run in several processes, and :meth:`run` depends on its
+    arguments alone. Seeds are 0 to n - 1, n = ``seeds`` by default and ``quick_seeds`` with ``--quick``.
     """
 
     seeds = 5
     quick_seeds = 1
+    own = ("max_gap", "level_set_adaptive")
+    apart = tuple(name for name, kind in BASELINES.items() if kind.reads_group)
 
     def panels(
         self,
@@ -66,6 +69,8 @@ class FairAUCStudy:
         """Return the methods that do not apply to a panel, each with the reason."""
         metric = resolve_metric(panel.metric)
         reasons = {name: kind().applies_to(metric) for name, kind in BASELINES.items()}
+        if panel.model == "linear":
+            reasons["level_set_adaptive"] = "linear models make the problem convex, and SFLS has no proximal weight."
         return {name: reason for name, reason in reasons.items() if reason}
 
     def run(
@@ -79,16 +84,20 @@ class FairAUCStudy:
 
         It is written into the file of each configuration, and a file that other settings have made is refused.
         """
-        return {**asdict(QUICK if quick else FULL), "goals": GOALS, "beyond_goals": BEYOND, "kappas": KAPPAS}
+        return {**asdict(QUICK if quick else FULL), "goals": GOALS, "beyond_goals": BEYOND, "kappas": KAPPAS} | {
+            "candidates": CANDIDATES,
+            "paper_weight": PAPER_WEIGHT,
+        }
 
     def labels(self) -> Mapping[str, str]:
         """Return what figures and tables call data sets, metrics, models and methods; other names stand as they are."""
         return {
             "max_gap": "max_gap (ours)",
+            "level_set_adaptive": "level set (ours)",
             "level_set": "level set (the paper's)",
             "proxy_lagrangian": "proxy-Lagrangian",
             "correlation": "correlation penalty",
-            "post_processing": "post-processing",
+            "post_processing": "post-processing (reads the group)",
             "group": "group AUC",
             "inter_group": "inter-group",
             "intra_group": "intra-group",

@@ -48,6 +48,15 @@ def test_auc_between_subsets_counts_every_pair(metric: Any, seed: int, levels: i
     )
 
 
+@pytest.mark.parametrize("most, kept", [(2, [9]), (4, [0, 9]), (7, [0, 4, 9]), (20, list(range(10))), (1, [9])])
+def test_a_track_is_thinned_evenly_and_keeps_its_last_moment(most: int, kept: list[int]) -> None:
+    track = track_of(mm.Linear(4), moments=10)
+    thin = track.thinned(most)
+    assert thin.steps.tolist() == kept
+    assert thin.candidates == 2 * len(kept) <= max(most, 2)
+    np.testing.assert_array_equal(thin.parameters, track.parameters[kept])
+
+
 def test_signed_zeros_tie_and_an_empty_class_has_no_auc() -> None:
     rows = LabelledData(np.zeros((2, 1)), np.array([1, -1]), np.array([1, -1]), ("a",))
     cells = Cells.of(rows, METRICS["group"])

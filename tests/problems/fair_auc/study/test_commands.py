@@ -13,7 +13,16 @@ import pytest
 from minmaxcon_problems.fair_auc.study import study as study_module
 from tests.problems.fair_auc.study.fake_study import FakeStudy
 
-FILES = {"runs", "summary.json", "hypervolume.csv", "best_auc.csv", "achieved.csv", "fronts.csv", "tables.txt"}
+FILES = {
+    "runs",
+    "summary.json",
+    "hypervolume.csv",
+    "ahead.csv",
+    "best_auc.csv",
+    "achieved.csv",
+    "fronts.csv",
+    "tables.txt",
+}
 ONE = ("--data", "a9a", "--metric", "group")
 
 

@@ -16,6 +16,7 @@ from minmaxcon.results.figures import OKABE_ITO, png
 from minmaxcon_problems.fair_auc.study.fronts import hypervolume, series_of
 from minmaxcon_problems.fair_auc.study.report import (
     achieved_rows,
+    ahead_rows,
     best_auc_rows,
     front_panels,
     front_rows,
@@ -84,6 +85,34 @@ def test_hypervolume_rows() -> None:
     assert row["sd"] == pytest.approx(np.std(each, ddof=1), rel=1e-12)
     assert [row["best"] for row in rows].count(True) == 1
     assert math.isnan(by(rows, method="unconstrained")["sd"])
+
+
+def test_ours_against_the_best_other_paired_over_seeds() -> None:
+    (row,) = ahead_rows(found(), ["ours"])
+    mine = [hypervolume([0.008, 0.06], [0.8, 0.88]), hypervolume([0.012, 0.04], [0.82, 0.9])]
+    others = [hypervolume([0.009, 0.001], [0.7, 0.6]), hypervolume([0.007, 0.4], [0.72, 0.2])]
+    difference = np.subtract(mine, others)
+    assert (row["method"], row["other"], row["seeds"], row["verdict"]) == ("ours", "other", 2, "ahead")
+    assert row["mean"] == pytest.approx(difference.mean())
+    assert row["error"] == pytest.approx(difference.std(ddof=1) / np.sqrt(2))
+    (turned,) = ahead_rows(found(), ["other"])
+    assert (turned["verdict"], turned["mean"]) == ("behind", pytest.approx(-difference.mean()))
+    close = [record("a", seed, [point(0.1, 0.0, auc)]) for seed, auc in enumerate((0.8, 0.9))]
+    close += [record("b", seed, [point(0.1, 0.0, auc)]) for seed, auc in enumerate((0.83, 0.86))]
+    (level,) = ahead_rows(series_of(close), ["b"])
+    assert (level["mean"], level["error"]) == (pytest.approx(-0.01), pytest.approx(0.07))
+    assert level["verdict"] == "level"
+    assert ahead_rows(found(), ["ours"], apart=["other"]) == []
+
+
+def test_a_method_that_stands_apart_is_shown_and_never_the_best() -> None:
+    rows = hypervolume_rows(found(), apart=["ours"])
+    assert [row["method"] for row in rows if row["best"]] == ["other"]
+    assert [row["method"] for row in rows if row["apart"]] == ["ours", "ours"]
+    text = text_tables(found(), str, own=["other"], apart=["ours"])
+    assert "0 of" not in text
+    text = text_tables(found(), str, own=["ours"])
+    assert "ahead in 1, level in 0, behind in 0 of 1 panels" in text
 
 
 def test_best_auc_rows_mark_no_series_that_misses_a_seed() -> None:
