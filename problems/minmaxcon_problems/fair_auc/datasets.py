@@ -84,10 +84,14 @@ class Dataset:
         return Dataset(self.name, self.train.scaled(scaler), validation, self.test.scaled(scaler), notes, scaler)
 
 
+def stratified_indices(data: LabelledData, fractions: Sequence[float], seed: int) -> Sequence[Any]:
+    """Return the indices of parts of the rows, each with its fraction of every combination of label and group."""
+    return stratified_split_indices(np.stack([data.label, data.group], axis=1), fractions, seed)
+
+
 def stratified_parts(data: LabelledData, fractions: Sequence[float], seed: int) -> list[LabelledData]:
     """Return the parts of the rows, each with its fraction of every combination of label and group."""
-    strata = np.stack([data.label, data.group], axis=1)
-    return [data.select(rows) for rows in stratified_split_indices(strata, fractions, seed)]
+    return [data.select(rows) for rows in stratified_indices(data, fractions, seed)]
 
 
 def dataset_from(data: LabelledData, *, test_fraction: float = 0.3, standardize: bool = True, seed: int = 0) -> Dataset:

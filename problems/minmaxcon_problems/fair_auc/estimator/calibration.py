@@ -60,9 +60,28 @@ class LogOdds:
         found = minimize(
             loss, np.array([1.0, prior]), jac=True, method="L-BFGS-B", bounds=[(_LEAST, None), (None, None)]
         )
-        slope = float(found.x[0]) / spread
-        return cls(slope, float(found.x[1]) - slope * centre)
+        line = _polished(found.x, unit, target, share)
+        slope = float(line[0]) / spread
+        return cls(slope, float(line[1]) - slope * centre)
 
     def __call__(self, scores: Any) -> Any:
         """Return the log-odds (n,) of scores (n,)."""
         return self.slope * scores + self.intercept
+
+
+def _polished(line: Any, unit: Any, target: Any, share: Any) -> Any:
+    """Return the minimiser that a line (2,) is close to, by Newton's method."""
+    for _ in range(8):
+        if line[0] <= _LEAST:
+            return line
+        chance = np.exp(-np.logaddexp(0.0, -(line[0] * unit + line[1])))
+        residual, curvature = share * (chance - target), share * chance * (1.0 - chance)
+        first, second = curvature @ unit, curvature @ (unit * unit)
+        hessian = np.array([[second, first], [first, curvature.sum()]])
+        if np.linalg.cond(hessian) > 1e12:
+            return line
+        step = np.linalg.solve(hessian, [residual @ unit, residual.sum()])
+        if np.abs(step).max() > 0.1 * (1.0 + np.abs(line).max()):
+            return line
+        line = line - step
+    return line

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import minmaxcon as mm
 from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
-from minmaxcon_problems.fair_auc.datasets import stratified_parts
+from minmaxcon_problems.fair_auc.datasets import stratified_indices
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
@@ -32,6 +32,7 @@ from .inputs import (
     seed_of,
     sensitive_column,
     validated,
+    weights_of,
 )
 from .measures import LabelledScores, scores_of_classifier
 from .training import Fitted, asked_of, fit_rows, fit_stream
@@ -130,7 +131,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     ``TunedThresholdClassifierCV`` chooses another threshold. Since the calibration rises strictly, probabilities have
     the gap and AUC of the scores.
 
-    With scikit-learn's metadata routing, ``fit`` and ``partial_fit`` request ``sensitive_features`` from the start.
+    With scikit-learn's metadata routing, ``fit`` and ``partial_fit`` request ``sensitive_features`` and
+    ``sample_weight`` from the start.
 
     Examples
     --------
@@ -148,8 +150,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     _stream: Incremental | None
 
     # How scikit-learn lets a class declare what it asks for, so that users need not call set_fit_request.
-    __metadata_request__fit: Mapping[str, bool] = {SENSITIVE: True}
-    __metadata_request__partial_fit: Mapping[str, bool] = {SENSITIVE: True}
+    __metadata_request__fit: Mapping[str, bool] = {SENSITIVE: True, "sample_weight": True}
+    __metadata_request__partial_fit: Mapping[str, bool] = {SENSITIVE: True, "sample_weight": True}
 
     def __init__(
         self,
@@ -190,7 +192,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.max_rows_per_cell = max_rows_per_cell
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to rows at hand; what :meth:`partial_fit` has remembered is dropped.
 
         Parameters
@@ -202,6 +204,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         sensitive_features : array_like (n,)
             Group of each row, any two values, or more with ``protected``. A missing one is an error, as are pandas
             indices that differ. Without them there is no constraint, of which a warning tells, and ``gap_`` is None.
+        sample_weight : array_like (n,), optional
+            How many rows each row stands for, at least 0; a row of weight 0 is left out. Objective, gap and all
+            measures are weighted.
 
         Raises
         ------
@@ -216,9 +221,15 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             No sensitive features.
         """
         with as_it_was_if_refused(self):
-            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
+            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
             asked = asked_of(self, seed_of(self.random_state))
             features, labels = validated(self, X, y, reset=True)
+            weight = None if sample_weight is None else weights_of(sample_weight, len(labels))
+            if weight is not None and not weight.all():
+                kept = weight > 0
+                features, labels, weight = features[kept], labels[kept], weight[kept]
+                if sensitive_features is not None:
+                    sensitive_features = sensitive_column(sensitive_features, len(kept))[kept]
             classes, code = np.unique(labels, return_inverse=True)
             listed = classes.tolist()
             if len(listed) < 2:
@@ -233,18 +244,32 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 _warn_unconstrained()
             values = (listed[1 - chosen], listed[chosen])
             rows = LabelledData(features, sign, group, feature_names(self), values, group_values, "the training data")
-            validation, share = None, self.validation_fraction
+            weight = None if weight is None or weight.min() == weight.max() else weight
+            validation, held_out, share = None, None, self.validation_fraction
             if share is not None:
-                rows, validation = stratified_parts(rows, (1.0 - share, share), asked.target.seed)
+                parts = stratified_indices(rows, (1.0 - share, share), asked.target.seed)
                 rows, validation = (
-                    replace(rows, name="the training part"),
-                    replace(validation, name="the held-out part"),
+                    replace(rows.select(part), name=name)
+                    for part, name in zip(parts, ("the training part", "the held-out part"), strict=True)
                 )
-            self._fitted = fit_rows(self, asked, rows, validation, classes, constrained=constrained, groups=groups)
+                weight, held_out = (None, None) if weight is None else (weight[part] for part in parts)
+            self._fitted = fit_rows(
+                self,
+                asked,
+                rows,
+                validation,
+                classes,
+                constrained=constrained,
+                groups=groups,
+                row_weight=weight,
+                validation_weight=held_out,
+            )
             self._stream = None
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, sensitive_features: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
         r"""Take in more rows: one or many, in any order of labels and groups.
 
         Rows are remembered, not fitted: for each combination of label and group their exact number N and a uniform
@@ -267,6 +292,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             The two labels, to refuse others from the first row on; by default learned from the rows.
         sensitive_features : array_like (n,)
             Group of each row: in every call or in none.
+        sample_weight : array_like (n,), optional
+            How many rows each row stands for, at least 0, 1 by default.
 
         Raises
         ------
@@ -277,6 +304,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         stream = vars(self).get("_stream")
         if (
             stream is not None
+            and sample_weight is None
             and stream.declared(classes)
             and (row := one_row(X, self.n_features_in_)) is not None
             and stream.constrained is (sensitive_features is not None)
@@ -285,8 +313,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         ):
             return self  # the general way costs several times as much for one row
         with as_it_was_if_refused(self):
-            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features})
+            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
             features, labels = validated(self, X, y, reset=stream is None)
+            weight = None if sample_weight is None else weights_of(sample_weight, len(labels))
             constrained = sensitive_features is not None
             groups = sensitive_column(sensitive_features, len(labels)) if constrained else None
             if stream is None:
@@ -301,7 +330,11 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 raise DataError("partial_fit", f"give {SENSITIVE} in every call or in none, as in the calls before.")
             if classes is not None:
                 stream.require_classes(classes)
-            stream.add(features, labels, groups)
+            if weight is not None and not weight.all():
+                kept = weight > 0
+                features, labels, weight = features[kept], labels[kept], weight[kept]
+                groups = None if groups is None else groups[kept]
+            stream.add(features, labels, groups, weight)
             self._stream = stream
         return self
 

@@ -3,8 +3,8 @@ r"""The bounded memory of ``partial_fit``: the values seen, exact counts, and a 
 A cell is a combination of label and group. Of the :math:`N` rows of a cell that have passed, at most K are kept, every
 set of K with the same probability (algorithm R of Vitter, 1985): row t of the cell, from the (K+1)-th on, draws u
 uniformly and takes the place :math:`\lfloor ut \rfloor` if that is below K. A kept row stands for
-:math:`N / \min(N, K)` rows, so that weighted means over the kept rows are unbiased for those over all that have passed,
-whatever the order of arrival and however rare the cell.
+:math:`N / \min(N, K)` rows, times its own sample weight, so that weighted means over the kept rows are unbiased for
+those over all that have passed, whatever the order of arrival and however rare the cell.
 """
 
 from __future__ import annotations
@@ -95,8 +95,10 @@ class Incremental:
         self.labels.forget(sizes[0])
         self.groups.forget(sizes[1])
 
-    def add(self, rows: Any, labels: Any, groups: Any) -> None:
+    def add(self, rows: Any, labels: Any, groups: Any, weight: Any = None) -> None:
         """Take in a block of rows (n, d), finite, dense or CSR; groups are None where rows come without.
+
+        Rows have positive sample weights (n,), 1 by default.
 
         Raises DataError for a third label, or a sensitive value too many.
         """
@@ -110,7 +112,7 @@ class Incremental:
         if groups is not None and self.protected is not None:
             flags = np.array([self._is_protected(value) for value in self.groups.values], dtype=np.int64)
             group = flags[group]
-        self.reservoir.add(rows, self._cell(label, group))
+        self.reservoir.add(rows, self._cell(label, group), weight)
         self.fresh = True
 
     @staticmethod
@@ -192,18 +194,18 @@ class Incremental:
             (self._other_group(group), protected),
             "the rows seen so far",
         )
-        return kept, None if len(kept) == self.reservoir.seen else weight
+        return kept, None if weight.min() == weight.max() else weight
 
-    def parts(self, rows: LabelledData, weight: Any, fraction: float) -> tuple[LabelledData, Any, LabelledData]:
+    def parts(self, rows: LabelledData, weight: Any, fraction: float) -> tuple[LabelledData, Any, LabelledData, Any]:
         """Hold out a part of the sample that :meth:`rows` returned, drawn with the stream's seed.
 
         Returns the rows to train on, how many of the rows seen each one stands for, (k,), and the rows held out: every
-        combination of label and group has its share of all rows seen there, no row a weight, and at most ``fraction``
-        of the kept rows of a combination are taken.
+        combination of label and group has its share of all rows seen there, and at most ``fraction`` of the kept rows
+        of a combination are taken. The last is the weight of the rows held out, None where no row came with one.
         """
         cell = (rows.label > 0) * 2 + (rows.group > 0)
         kept = np.bincount(cell, minlength=CELLS)
-        counts = np.rint(np.bincount(cell, weights=weight, minlength=CELLS)).astype(np.int64)
+        counts = np.bincount(cell, weights=weight, minlength=CELLS)
         part = representative_part(counts, kept, fraction)
         order = np.random.default_rng(self.seed).permutation(len(rows))
         ranks = np.empty(len(rows), dtype=np.int64)
@@ -211,8 +213,15 @@ class Incremental:
             mine = order[cell[order] == which]
             ranks[mine] = np.arange(mine.size)
         held_out = ranks < part[cell]
-        stands_for = (counts / np.maximum(kept - part, 1))[cell]
-        return rows.select(~held_out), stands_for[~held_out], rows.select(held_out)
+        own = np.ones(len(rows)) if weight is None else weight
+
+        def stands_for(chosen: Any) -> Any:
+            """Return how many rows seen each of the chosen rows stands for."""
+            left = np.bincount(cell[chosen], weights=own[chosen], minlength=CELLS)
+            return own[chosen] * (counts / np.where(left > 0, left, 1.0))[cell[chosen]]
+
+        judged = stands_for(held_out) if self.reservoir.weighted else None
+        return rows.select(~held_out), stands_for(~held_out), rows.select(held_out), judged
 
     def _require_seen(self, metric: FairnessMetric, signs: Any, seen: Any) -> None:
         there = seen > 0
@@ -263,8 +272,14 @@ class Reservoir:
     def __init__(self, capacity: int, seed: int) -> None:
         self.capacity = capacity
         self.counts = [0] * CELLS
+        self._weights: list[dict[int, float]] = [{} for _ in range(CELLS)]  # of the kept rows whose weight is not 1
         self._rng = np.random.default_rng(seed)
         self._cells: list[_Dense | _Sparse] | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether a kept row has a sample weight other than 1."""
+        return any(self._weights)
 
     @property
     def seen(self) -> int:
@@ -278,10 +293,14 @@ class Reservoir:
         place = int(self._rng.random() * number) if number > self.capacity else number - 1
         if place < self.capacity:
             cells[cell].put_one(place, row)
+            self._weights[cell].pop(place, None)
         self.counts[cell] = number
 
-    def add(self, rows: Any, cells: Any) -> None:
-        """Take in a block of rows (n, d), dense or CSR, in their order, with the cell (n,) of each, 0 to 3."""
+    def add(self, rows: Any, cells: Any, weight: Any = None) -> None:
+        """Take in a block of rows (n, d), dense or CSR, in their order, with the cell (n,) of each, 0 to 3.
+
+        Rows have sample weights (n,), 1 by default.
+        """
         stores = self._stores(rows)
         members = [np.flatnonzero(cells == cell) for cell in range(CELLS)]
         number = np.zeros(len(cells), dtype=np.int64)
@@ -293,7 +312,14 @@ class Reservoir:
             kept = mine[place[mine] < self.capacity]
             # A place taken twice in a block belongs to the later row: np.unique finds the first one from behind.
             places, last = np.unique(place[kept][::-1], return_index=True)
-            stores[cell].put(places, rows, kept[::-1][last])
+            source = kept[::-1][last]
+            stores[cell].put(places, rows, source)
+            own = np.ones(len(source)) if weight is None else weight[source]
+            for taken, value in zip(places.tolist(), own.tolist(), strict=True):
+                if value != 1.0:
+                    self._weights[cell][taken] = value
+                elif self._weights[cell]:
+                    self._weights[cell].pop(taken, None)
         for cell, mine in enumerate(members):
             self.counts[cell] += mine.size
 
@@ -306,13 +332,17 @@ class Reservoir:
     def kept(self, cells: Sequence[int]) -> tuple[Any, Any, Any]:
         """Return copies of the rows (k, d) kept of some cells, in that order, and for each its cell and weight, (k,).
 
-        The weight is how many rows one stands for.
+        The weight is how many rows one stands for, times its own sample weight.
         """
         stores = self._cells or []
         sizes = [min(self.counts[cell], self.capacity) for cell in cells]
         parts = [stores[cell].rows(size) for cell, size in zip(cells, sizes, strict=True) if size]
         weights = [self.counts[cell] / size if size else 1.0 for cell, size in zip(cells, sizes, strict=True)]
-        return _stacked(parts), np.repeat(cells, sizes), np.repeat(weights, sizes)
+        own = [np.ones(size) for size in sizes]
+        for mine, cell in zip(own, cells, strict=True):
+            for place, value in self._weights[cell].items():
+                mine[place] = value
+        return _stacked(parts), np.repeat(cells, sizes), np.repeat(weights, sizes) * np.concatenate(own)
 
 
 def _stacked(parts: list[Any]) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_random_state, validate_data
 
+from minmaxcon.checks import finite_array
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc.labelled import listed, position_of, protected_of, require_groups, signs_of
 
@@ -28,6 +29,7 @@ __all__ = [
     "seed_of",
     "sensitive_column",
     "validated",
+    "weights_of",
 ]
 
 
@@ -192,6 +194,18 @@ def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]
             f"Only binary classification is supported. The type of the target is {kind}; keep the rows of two labels."
         )
     return features, labels
+
+
+def weights_of(sample_weight: Any, rows: int) -> Any:
+    """Return weights (n,) as float64.
+
+    Raises InvalidInput where one is not a finite number of at least 0, all are zero, or there is not one for each row.
+    """
+    remedy = f"must be finite and at least 0, one for each of {rows} rows, and not all zero."
+    weight = finite_array("sample_weight", sample_weight, remedy)
+    if weight.shape != (rows,) or (weight < 0).any() or not weight.any():
+        raise InvalidInput("sample_weight", sample_weight, remedy)
+    return weight
 
 
 def one_row(X: Any, width: int) -> Any:

@@ -9,13 +9,13 @@ import numpy as np
 import sklearn
 from sklearn.metrics import make_scorer
 
-from minmaxcon.checks import finite_array, number
+from minmaxcon.checks import number
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc.labelled import listed
 from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured, compared, measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 
-from .inputs import SENSITIVE, group_signs, positive_code, require_aligned, require_labels, sensitive_column
+from .inputs import SENSITIVE, group_signs, positive_code, require_aligned, require_labels, sensitive_column, weights_of
 
 __all__ = [
     "LabelledScores",
@@ -67,7 +67,7 @@ class LabelledScores:
                 "y", f"row {row} (counted from 0) has the label {other!r}; labels are {listed(self.labels)}."
             )
         self._label = np.where(column == self.labels[1], 1, -1).astype(np.int8)
-        self._weight = None if sample_weight is None else _checked_weight(sample_weight, self.rows)
+        self._weight = None if sample_weight is None else weights_of(sample_weight, self.rows)
         self._kept = np.ones(self.rows, dtype=np.bool_) if self._weight is None else self._weight > 0
         self._groups: list[GroupSigns] = []
         if sensitive_features is not None:
@@ -111,14 +111,6 @@ def _two_labels(column: Any, positive: Any) -> tuple[Any, Any]:
         raise DataError("y", f"has {len(values)} labels ({listed(values)}); rows of two labels can be measured.")
     chosen = positive_code(values, positive)
     return values[1 - chosen], values[chosen]
-
-
-def _checked_weight(sample_weight: Any, rows: int) -> Any:
-    remedy = f"must be finite and at least 0, one for each of {rows} rows, and not all 0."
-    weight = finite_array("sample_weight", sample_weight, remedy)
-    if weight.shape != (rows,) or (weight < 0).any() or not weight.any():
-        raise InvalidInput("sample_weight", sample_weight, remedy)
-    return weight
 
 
 def _require_known(values: Any, groups: Sequence[Any]) -> None:

@@ -134,14 +134,21 @@ def model_of(model: Any, features: int, *, score_bound: float | None, seed: int)
 
 
 def train(
-    asked: Asked, rows: LabelledData, *, validation: LabelledData | None = None, row_weight: Any = None
+    asked: Asked,
+    rows: LabelledData,
+    *,
+    validation: LabelledData | None = None,
+    row_weight: Any = None,
+    validation_weight: Any = None,
 ) -> FairFit:
     """Train the model that is asked for; with ``validation`` the target is about those rows, not the training rows.
 
-    A training row stands for ``row_weight`` (n,) rows. Raises InvalidInput or DataError for what cannot be used.
+    A training row stands for ``row_weight`` (n,) rows, a held-out one for ``validation_weight``. Raises InvalidInput or
+    DataError for what cannot be used.
     """
+    weights = {"row_weight": row_weight, "validation_weight": validation_weight}
     if asked.kappa is None:
-        return fit_target(rows, asked.target, validation=validation, row_weight=row_weight)
+        return fit_target(rows, asked.target, validation=validation, **weights)
     target, model = asked.target, asked.target.model_for(rows)
     linear, metric = isinstance(model, mm.Linear), asked.target.metric
     problem = build_problem(
@@ -157,10 +164,10 @@ def train(
     solver = (mm.SFLS(oracle=mm.SMD()) if linear else mm.IQRC()) if asked.solver is None else asked.solver
     solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit)
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
-    free = fit_target(rows, _unbound(target, UNCONSTRAINED), validation=validation, row_weight=row_weight)
+    free = fit_target(rows, _unbound(target, UNCONSTRAINED), validation=validation, **weights)
     gap, area = measured_model(model, parameters, rows, metric, row_weight)
-    judged, weight = (rows, row_weight) if validation is None else (validation, None)
-    held_out = (None, None) if validation is None else measured_model(model, parameters, validation, metric)
+    judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
+    held_out = (None, None) if validation is None else measured_model(model, parameters, judged, metric, weight)
     return FairFit(
         parameters=parameters,
         free_parameters=free.parameters,
@@ -233,12 +240,14 @@ def fit_rows(
     constrained: bool,
     groups: tuple[Any, ...],
     row_weight: Any = None,
+    validation_weight: Any = None,
 ) -> Fitted:
     """Scale, train and calibrate, on training and held-out rows in raw units.
 
     The estimator gives model, standardize and score_bound; ``classes`` (2,) are the labels, sorted, ``groups`` the
-    values of the sensitive features; a training row stands for ``row_weight`` (n,) rows. Raises InvalidInput or
-    DataError for what cannot be used; warns with ConvergenceWarning where the target was not met.
+    values of the sensitive features; a training row stands for ``row_weight`` (n,) rows, a held-out one for
+    ``validation_weight``. Raises InvalidInput or DataError for what cannot be used; warns with ConvergenceWarning where
+    the target was not met.
     """
     raw, raw_validation = rows, validation
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
@@ -248,10 +257,10 @@ def fit_rows(
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
     asked = asked if constrained else Asked(target=_unbound(asked.target, UNCONSTRAINED))
     asked = replace(asked, target=replace(asked.target, model=model))
-    fit = train(asked, rows, validation=validation, row_weight=row_weight)
+    fit = train(asked, rows, validation=validation, row_weight=row_weight, validation_weight=validation_weight)
     if not constrained:
         fit = replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}")
-    judged, weight = (rows, row_weight) if validation is None else (validation, None)
+    judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     scores = fit.model.predict(fit.parameters, judged.features)
     log_odds = LogOdds.fit(scores, judged.label > 0, weight)
     fitted = Fitted(
@@ -265,7 +274,7 @@ def fit_rows(
         group_values=rows.group_values,
         groups=groups,
     )
-    fit = _measured_as_given(fitted, asked.target, raw, raw_validation, row_weight)
+    fit = _measured_as_given(fitted, asked.target, (raw, row_weight), (raw_validation, validation_weight))
     if fit.status in _MISSED:
         warnings.warn(f"{fit.status}: {fit.reason}", ConvergenceWarning, stacklevel=3)
     if is_constant(scores):
@@ -275,10 +284,11 @@ def fit_rows(
 
 
 def _measured_as_given(
-    fitted: Fitted, target: Target, rows: LabelledData, validation: LabelledData | None, row_weight: Any
+    fitted: Fitted, target: Target, trained: tuple[LabelledData, Any], held_out: tuple[LabelledData | None, Any]
 ) -> FairFit:
     """Return the fit with all measures taken on the scores that the decision function gives for raw rows.
 
+    ``trained`` and ``held_out`` are rows in raw units with their weights.
     Those that training saw differ in rounding, which matters where columns are constant up to rounding or nearly so.
     """
 
@@ -289,16 +299,17 @@ def _measured_as_given(
         return measured_scores(scores, part, target.metric, weight)
 
     fit = fitted.fit
-    train_gap, train_auc = found(fit.parameters, rows, row_weight)
-    held_out = (None, None) if validation is None else found(fit.parameters, validation, None)
-    judged, weight = (rows, row_weight) if validation is None else (validation, None)
-    free_gap, free_auc = found(fit.free_parameters, judged, weight)
+    train_gap, train_auc = found(fit.parameters, *trained)
+    validation, weight = held_out
+    gap, area = (None, None) if validation is None else found(fit.parameters, validation, weight)
+    judged = trained if validation is None else (validation, weight)
+    free_gap, free_auc = found(fit.free_parameters, *judged)
     fit = replace(
         fit,
         train_gap=train_gap,
         train_auc=train_auc,
-        validation_gap=held_out[0],
-        validation_auc=held_out[1],
+        validation_gap=gap,
+        validation_auc=area,
         unconstrained_gap=free_gap,
         unconstrained_auc=free_auc,
     )
@@ -323,9 +334,9 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         rows, weight = stream.rows(asked.target.metric, estimator.positive, feature_names(estimator))
     except DataError as failure:
         raise NotFittedError(str(failure)) from failure
-    validation, share = None, estimator.validation_fraction
+    validation, held_out, share = None, None, estimator.validation_fraction
     if share is not None:
-        rows, weight, validation = stream.parts(rows, weight, share)
+        rows, weight, validation, held_out = stream.parts(rows, weight, share)
     return fit_rows(
         estimator,
         asked,
@@ -335,6 +346,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         constrained=stream.constrained,
         groups=tuple(stream.groups.values),
         row_weight=weight,
+        validation_weight=held_out,
     )
 
 

@@ -92,6 +92,7 @@ def fit_target(
     *,
     validation: LabelledData | None = None,
     row_weight: Any = None,
+    validation_weight: Any = None,
     start: Any = None,
     callbacks: Sequence[Any] = (),
 ) -> FairFit:
@@ -99,9 +100,10 @@ def fit_target(
 
     Where the target is out of reach, it is the fairest model found, with a status that says so. The target is about
     ``validation`` where that is given: the training target is tightened until the gap there meets it. A training row
-    stands for ``row_weight`` (n,) rows, all positive. From ``start`` (d,), parameters, models with a target start, in
-    the place of those of the model without one. ``callbacks`` are as for :func:`minmaxcon.solve`. Raises InvalidInput
-    or DataError for what cannot be used, named with the remedy.
+    stands for ``row_weight`` (n,) rows, all positive, and one of ``validation`` for ``validation_weight``. From
+    ``start`` (d,), parameters, models with a target start, in the place of those of the model without one.
+    ``callbacks`` are as for :func:`minmaxcon.solve`. Raises InvalidInput or DataError for what cannot be used, named
+    with the remedy.
     """
     if np.ndim(target.max_gap) != 0:
         raise mm.InvalidInput("max_gap", target.max_gap, "must be one number; make one fit for each target.")
@@ -113,7 +115,7 @@ def fit_target(
         if target.demand == "upper":
             _require_two(target.metric, masks, validation)
     target = replace(target, model=target.model_for(train))
-    judge = _Judge(train, validation, row_weight, target)
+    judge = _Judge(train, validation, row_weight, validation_weight, target)
     begin = None if start is None else _checked_start(start, target, train)
     solve = _by_bounds if target.method == "bounds" else _by_following
     return _chosen(solve(judge, begin, callbacks), judge)
@@ -156,12 +158,15 @@ class _Judge:
     train: LabelledData
     validation: LabelledData | None
     row_weight: Any
+    validation_weight: Any
     target: Target
 
     @property
     def goals(self) -> Any:
         """The goals for the training gap, the loosest first."""
         gap = self.target.max_gap
+        if gap >= NO_TARGET:  # which every model meets, held out too
+            return np.array([gap])
         return np.array([gap] if self.validation is None else [gap * share for share in _TIGHTER] + list(_BEYOND))
 
     def parameters(self, run: mm.Solution) -> Any:
@@ -178,7 +183,7 @@ class _Judge:
         if self.validation is None:
             return self.on_train(run)
         model = self.target.model_for(self.train)
-        return measured_model(model, self.parameters(run), self.validation, self.target.metric)
+        return measured_model(model, self.parameters(run), self.validation, self.target.metric, self.validation_weight)
 
     def constant(self, run: mm.Solution) -> bool:
         """Whether all training rows have one score."""

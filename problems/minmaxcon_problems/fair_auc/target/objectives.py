@@ -173,7 +173,7 @@ def named_objective(objective: str | ScoreObjective, c1: float = 0.5, c2: float 
 _ROWS = 2000
 """Rows of each class that a network's matrix is estimated from; a linear model takes all."""
 
-_RIDGE_LINEAR, _RIDGE_NETWORK = 1e-8, 30.0
+_RIDGE_LINEAR, _RIDGE_NETWORK = 1e-7, 30.0
 """Added to the diagonal, relative to its mean: for directions that no sample moves in, and for a network far more.
 
 A network's undamped step meets a target on a small group by the cheapest change of parameters, which overfits its
