@@ -69,14 +69,14 @@ def hessian(kind: str, x: Array, data: tuple[Array, Array, Array]) -> Array:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["auc", "logistic"])
 def test_a_linear_models_matrix_is_the_hessian(kind: str, seed: int) -> None:
-    """Up to the ridge of 1e-8; at two points at once, further variables left alone."""
+    """Up to the ridge of 1e-7; at two points at once, further variables left alone."""
     data = drawn(seed)
     size = 4 if kind == "auc" else 5
     x = np.random.default_rng(seed).normal(size=(2, size))
     inverse = gauss_newton(kind, *data).at(x)
     for r in range(2):
         expected = hessian(kind, x[r], data)
-        ridge = 1e-8 * np.trace(expected) / size * np.eye(size)
+        ridge = 1e-7 * np.trace(expected) / size * np.eye(size)
         mine = gauss_newton(kind, *data).at(x[r : r + 1])
         assert matrix_of(mine, size) == pytest.approx(expected + ridge, rel=1e-7, abs=1e-9)
         gradients = np.random.default_rng(9).normal(size=(2, 3, size))
