@@ -2,7 +2,7 @@ r"""The level problem :math:`H = \min_{x \in X}\max_i f_i(x) + d_x(x) - b_i` tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -185,28 +185,26 @@ class LevelProblem:
 
         What the value loses by rounding is a share of that sum, however much the terms cancel.
         """
-        value, size, found = self._lagrangian(x, weights, scaled)
-        gradient = found.pullback(weights, scaled)
-        if self.proximal is not None:
-            gradient = gradient + self.proximal.gradient(self.primal, x)
-        return value, gradient, size
+        value, size, slope = self.lagrangian_at(x, weights, scaled)
+        return value, slope(), size
 
-    def lagrangian_value(self, x: Array, weights: Array, scaled: Array) -> Array:
-        """Return the value of :meth:`lagrangian` alone, without the pass that its gradient takes."""
-        return self._lagrangian(x, weights, scaled)[0]
+    def lagrangian_at(self, x: Array, weights: Array, scaled: Array) -> tuple[Array, Array, Callable[[], Array]]:
+        """Return the value of :meth:`lagrangian`, the size of its terms, and a function that gives its gradient.
 
-    def _lagrangian(self, x: Array, weights: Array, scaled: Array) -> tuple[Array, Array, Evaluation]:
-        xp, dual = namespace(x), self.dual()
+        The gradient takes a pass of its own.
+        """
+        xp, dual, proximal = namespace(x), self.dual(), self.proximal
         found = expectations(self.family, x, self.data)
         penalty = dual.penalty(_dual_point(dual, weights, scaled))
         bounds = xp.asarray(self.bounds, x)
         value = xp.dot(weights, found.F - bounds) + xp.dot(scaled, found.G) - penalty
         size = xp.dot(weights, xp.abs(found.F) + xp.abs(bounds)) + xp.dot(xp.abs(scaled), xp.abs(found.G))
         size = size + xp.abs(penalty)
-        if self.proximal is not None:
-            extra = self.proximal.value(self.primal, x)
-            value, size = value + extra, size + xp.abs(extra)
-        return value, size, found
+        if proximal is None:
+            return value, size, lambda: found.pullback(weights, scaled)
+        extra = proximal.value(self.primal, x)
+        value, size = value + extra, size + xp.abs(extra)
+        return value, size, lambda: found.pullback(weights, scaled) + proximal.gradient(self.primal, x)
 
 
 def _dual_point(dual: PerspectiveGenerator, weights: Array, scaled: Array) -> DualPoint:

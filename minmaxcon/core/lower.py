@@ -20,6 +20,8 @@ _ROUNDING = {4: 4e-6, 8: 1e-12}
 _TINY = {4: 1e-30, 8: 1e-290}
 """Sizes below which numbers lose digits, so that an allowance relative to them is none."""
 
+_SHARE = 0.1
+"""The share of the gap to ``upper`` that a general minimisation may leave."""
 
 _GROWTH = 8.0
 """The factor by which steps grow until the first one that is too long: objectives come in any units."""
@@ -28,7 +30,16 @@ _LARGEST_STEP = 1e15
 """Where nothing curves, steps grow without end; beyond this a step already reaches the boundary of the set."""
 
 
-def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int = 200) -> Any:
+def lower_bound(
+    problem: LevelProblem,
+    weights: Array,
+    scaled: Array,
+    start: Array,
+    *,
+    upper: Any = None,
+    known: Any = None,
+    iterations: int = 200,
+) -> Any:
     r"""Bound :math:`H \ge D = \min_{x\in X}\Phi(x, \bar y, \bar a)` from below, exactly on finite data.
 
     Parameters
@@ -41,8 +52,13 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
         :math:`\bar a`.
     start : array (R, d)
         Where a general minimisation starts.
+    upper : ndarray (R,), optional
+        What the bound will be compared with: the minimisation of a run ends when it can add no more than a tenth of
+        the gap between the two. It goes on to the end by default, and where this is infinite.
+    known : ndarray (R,), optional
+        A bound that is known: the minimisation of a run ends when it cannot give a better one.
     iterations : int
-        Its largest number of passes.
+        Its largest number of steps.
 
     Returns
     -------
@@ -60,11 +76,14 @@ def lower_bound(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
             covered = np.flatnonzero(proximal.weight >= problem.modulus + proximal.least)
             if covered.size:
                 parts = take_runs((weights, scaled, start), covered)
-                bounds[covered] = lower_bound(problem.take(covered), *parts, iterations=iterations)
+                ends = {name: take_runs(value, covered) for name, value in (("upper", upper), ("known", known))}
+                bounds[covered] = lower_bound(problem.take(covered), *parts, **ends, iterations=iterations)
         return bounds
     points = _closed_form(problem, weights, scaled, start)
     if points is None:
-        points, bound = minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)
+        points, bound = minimize_lagrangian(
+            problem, weights, scaled, start, upper=upper, known=known, iterations=iterations
+        )
         if start.dtype.itemsize == 8:
             return bound
     exact = replace(problem, data=in_double(problem.data))
@@ -114,6 +133,8 @@ def minimize_lagrangian(
     scaled: Array,
     start: Array,
     *,
+    upper: Any = None,
+    known: Any = None,
     iterations: int = 200,
     tolerance: float = 1e-10,
 ) -> tuple[Array, Any]:
@@ -127,10 +148,12 @@ def minimize_lagrangian(
         The duals.
     start : array (R, d)
         Starting points.
+    upper, known : ndarray (R,), optional
+        Values that end the minimisation of a run, see :func:`lower_bound`.
     iterations : int
         Largest number of steps.
     tolerance : float
-        Stops when value and Frank-Wolfe bound agree to this share of the sizes of the value's terms.
+        A run ends when value and Frank-Wolfe bound agree to this share of the sizes of the value's terms.
 
     Returns
     -------
@@ -143,19 +166,25 @@ def minimize_lagrangian(
     x, momentum, points = start, start, start
     step = xp.zeros((start.shape[0], 1), start) + 1.0
     speed, growth = 0.0 * step + 1.0, 0.0 * step + _GROWTH
-    best = np.full(problem.runs, -np.inf)
+    best, active = np.full(problem.runs, -np.inf), np.ones(problem.runs, dtype=bool)
     rounding = 0.25 * _ROUNDING[start.dtype.itemsize]
-    value_x = problem.lagrangian_value(x, weights, scaled)
+    value_x, size_x, slope = problem.lagrangian_at(x, weights, scaled)
     for _ in range(iterations):
-        value, gradient, size = problem.lagrangian_terms(momentum, weights, scaled)
+        if momentum is x:
+            value, gradient, size = value_x, slope(), size_x
+        else:
+            value, gradient, size = problem.lagrangian_terms(momentum, weights, scaled)
         bound = _bound(problem, momentum, value, gradient, size)
-        points, best = where_runs(bound > best, (momentum, bound), (points, best))
-        if (np.asarray(to_numpy(value_x)) - best <= tolerance * np.asarray(to_numpy(size))).all():
+        # A run that has ended keeps its bound, so that it is the one of the run alone.
+        points, best = where_runs(active & (bound > best), (momentum, bound), (points, best))
+        least = tolerance * np.asarray(to_numpy(size))
+        active = active & ~_enough(np.asarray(to_numpy(value_x)), best, upper, known, least)
+        if not active.any():
             break
-        moved, value_moved = momentum, value
+        moved, value_moved, size_moved = momentum, value, size
         for _ in range(40):
             moved = problem.primal.prox(momentum, gradient, step)
-            value_moved = problem.lagrangian_value(moved, weights, scaled)
+            value_moved, size_moved, slope = problem.lagrangian_at(moved, weights, scaled)
             model = value + xp.dot(gradient, moved - momentum)
             model = model + problem.primal.divergence(moved, momentum) / step[:, 0]
             poor = (value_moved > model + rounding * size)[:, None]
@@ -170,6 +199,15 @@ def minimize_lagrangian(
         inside = problem.primal.prox(extrapolated, 0.0 * gradient, step) if euclidean else moved
         momentum = xp.where(worse, moved, inside) if euclidean else moved
         speed = xp.where(worse, 0.0 * speed + 1.0, faster)
-        x, value_x = moved, value_moved
+        x, value_x, size_x = moved, value_moved, size_moved
         step = xp.minimum(growth * step, 0.0 * step + _LARGEST_STEP)
     return points, best
+
+
+def _enough(value: Any, bound: Any, upper: Any, known: Any, least: Any) -> Any:
+    """Tell where the least value, which lies between ``bound`` and ``value`` (R,), is known well enough."""
+    end = value - bound <= least
+    if upper is not None:
+        with np.errstate(invalid="ignore"):
+            end |= np.isfinite(upper) & (value - bound <= _SHARE * (upper - bound))
+    return end if known is None else end | (value <= known)

@@ -24,7 +24,7 @@ from minmaxcon.oracles.nonfinite import nonfinite_term
 __all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail", "layout"]
 
 _PASSES = 30
-"""Passes spent on a lower bound where the family knows no minimiser; any number gives a valid bound."""
+"""Most steps spent on a lower bound where the family knows no minimiser; any number gives a valid bound."""
 
 _SLACK = 0.1
 """The share of the gap by which the inequality of a step may fail."""
@@ -77,7 +77,9 @@ class Incumbent:
             x, values = where_runs(better, (x, values), (found.x, found.values))
             found = replace(found, x=x, values=values, upper=values.max(axis=1))
         for weights, scaled in duals:
-            bound = lower_bound(problem, weights, scaled, found.x, iterations=_PASSES)
+            bound = lower_bound(
+                problem, weights, scaled, found.x, upper=found.upper, known=found.lower, iterations=_PASSES
+            )
             known = (found.weights, found.scaled, found.lower)
             weights, scaled, bound = where_runs(runs & (bound >= found.lower), (weights, scaled, bound), known)
             found = replace(found, weights=weights, scaled=scaled, lower=bound)

@@ -315,7 +315,11 @@ class SFLS(Solver):
         new = found = Points.measured(problem, family.refine(estimate.x, problem.data))
         violation = found.violation
         question = problem.feasibility(runs.size) if searching else problem.at_level(known.level)
-        bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x)
+        weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
+        # D is compared with what it says of f*, namely r + D / y_0, and that with the best feasible objective.
+        nearest = np.where(violation <= 0, np.fmin(found.objective, old.objective), old.objective)
+        served = None if searching else weight * (nearest - known.level)
+        bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x, upper=served)
         hit = (violation < -_TIE) & np.isfinite(found.objective)
         if searching:
             upper = violation
@@ -330,7 +334,6 @@ class SFLS(Solver):
                 slack = Points.measured(problem, known.interior).violation
                 back = pull_back(problem, known.interior, slack, found.x, np.maximum(violation, _TIE))
                 new = where_runs(violation > 0, back, found)
-            weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
             root = np.where(weight > 1e-8, known.level + bound / np.maximum(weight, 1e-8), -np.inf)
             evidence = Evidence.of(estimate.weights, estimate.scaled)
             known.evidence = where_runs(root > known.lower, evidence, known.evidence)

@@ -12,6 +12,7 @@ import minmaxcon as mm
 from minmaxcon.arrays import namespace
 from minmaxcon.core.lower import lower_bound, minimize_lagrangian
 from tests import cases
+from tests.problem_library import HalfSquare, Linear
 
 Array = Any
 
@@ -53,6 +54,50 @@ def test_closed_form_and_general_method_agree() -> None:
     _, general = minimize_lagrangian(level, y, a, problem.start_point(3), iterations=2000)
     assert (general <= closed + 1e-9).all()
     assert general == pytest.approx(closed, abs=1e-4)
+
+
+class Counted(HalfSquare):
+    """A function without a closed form that counts its evaluations."""
+
+    seen = 0
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        Counted.seen += 1
+        return super().evaluate(x, batch)
+
+
+@pytest.mark.parametrize("primal", [mm.Ball(3, 6.0), mm.Simplex(3)], ids=repr)
+def test_a_minimisation_ends_when_its_bound_is_good_enough_for_what_it_serves(primal: mm.DistanceGenerator) -> None:
+    """Within a tenth of the gap to upper, at once below a known bound, and to the end where there is neither."""
+    problem = mm.MinMaxProblem(Counted(), [Linear(0.4)], primal, cases.finite("points", "costs"))
+    level, start = problem.at_level(0.3), problem.start_point()
+    y, a = np.array([[0.8, 0.2]]), np.zeros((1, 0))
+
+    def bound(**options: Any) -> tuple[float, int]:
+        Counted.seen = 0
+        return float(lower_bound(level, y, a, start, **options)[0]), Counted.seen
+
+    best, most = bound()
+    for gap in (1.0, 0.1, 0.01):
+        found, passes = bound(upper=np.array([best + gap]))
+        assert passes < most
+        assert found <= best + 1e-7
+        assert best - found <= 0.1 * (best + gap - found) + 1e-7
+    assert bound(known=np.array([best + 100.0]))[1] <= 2
+    assert bound(upper=np.array([np.inf]), known=np.array([-np.inf])) == (best, most)
+
+
+def test_runs_that_end_at_different_times_have_the_bounds_of_the_runs_alone() -> None:
+    problem = cases.problem("cvar")
+    y, a = duals(problem.at_level([0.3, 0.3, 0.3]), 1, 3)
+    upper, known = np.array([20.0, 8.0, np.inf]), np.array([-np.inf, -np.inf, 0.5])
+    together = lower_bound(problem.at_level([0.3] * 3), y, a, problem.start_point(3), upper=upper, known=known)
+    for j in range(3):
+        part = slice(j, j + 1)
+        alone = lower_bound(
+            problem.at_level(0.3), y[part], a[part], problem.start_point(), upper=upper[part], known=known[part]
+        )
+        assert together[j] == pytest.approx(alone[0], abs=1e-12)
 
 
 def test_the_gradient_of_the_lagrangian_is_its_slope() -> None:
@@ -111,5 +156,5 @@ def test_bounds_in_single_precision_do_not_profit_from_rounding(engine: str) -> 
         level = double.at_level(0.3)
         exact, bound = lower_bound(level, yd, ad, xd)[0], lower_bound(single.at_level(0.3), y, a, x)[0]
         best = double.family.lagrangian_minimizer(np.asarray(yd)[0], np.asarray(ad)[0], double.data)
-        value = float(level.lagrangian_value(namespace(start).asarray(best[None], xd), yd, ad)[0])
+        value = float(level.lagrangian(namespace(start).asarray(best[None], xd), yd, ad)[0][0])
         assert exact - 1e-6 * abs(exact) <= bound <= value
