@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
+import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -205,9 +208,8 @@ class Command:
             raise MinMaxConError(f"command {self.name!r} is brought by {brought}; uninstall all of these but one.")
         try:
             found = EntryPoint(self.name, self.value, COMMAND_GROUP).load()
-        except Exception as error:
-            cause = f"{type(error).__name__}: {error}"
-            raise MinMaxConError(f"command {self.name!r} ({self.value}) failed to load: {cause}") from error
+        except (Exception, SystemExit) as error:
+            raise MinMaxConError(f"command {self.name!r} ({self.value}) failed to load: {cause_of(error)}") from error
         if not callable(found):
             raise MinMaxConError(f"command {self.name!r} ({self.value}) is neither a function nor a cyclopts App.")
         return found
@@ -247,6 +249,49 @@ def command_points() -> dict[str, Command]:
     return {name: Command(name, values[0], tuple(values[1:])) for name, values in found.items()}
 
 
+def cause_of(error: BaseException) -> str:
+    """Return what another's code raised, in words of at most 300 characters."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+IMPORT_SECONDS = 20.0
+"""Seconds that the package of a problem may take to be imported, where all are listed."""
+
+_IMPORT = """
+import importlib, json, os, sys
+out = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+sys.path[:] = json.loads(sys.argv[1])
+importlib.import_module(sys.argv[2])
+print("imported", file=out, flush=True)
+os._exit(0)
+"""
+
+
+def import_failure(name: str) -> str:
+    """Tell why a problem's package cannot be imported, empty where it can: tried in a process of its own.
+
+    What hangs there, or ends the interpreter, spares this process. Packages of minmaxcon are not tried.
+    """
+    point = _entry_points()[name]
+    module = str(point.value).partition(":")[0]
+    if not isinstance(point, EntryPoint) or module.partition(".")[0] in ("minmaxcon", "minmaxcon_problems"):
+        return ""
+    words = [sys.executable, "-c", _IMPORT, json.dumps(sys.path), module]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program, and the name of an installed module
+            words, capture_output=True, timeout=IMPORT_SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return f"{module} has not been imported after {IMPORT_SECONDS:g} s"
+    if done.stdout == b"imported\n":
+        return ""
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    ended = f"importing {module} ends the interpreter with exit status {done.returncode}"
+    return ended if done.returncode != 1 or not lines else lines[-1][:300]
+
+
 def plugin_names() -> tuple[str, ...]:
     """Return the names of all installed problems, sorted; no plug-in is imported."""
     return tuple(_entry_points())
@@ -280,9 +325,8 @@ def plugin(name: str) -> ProblemPlugin:
         found = known[name].load()
         if isinstance(found, type) and issubclass(found, ProblemPlugin):
             found = found()
-    except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
-        raise MinMaxConError(f"problem {name!r} ({known[name].value}) failed to load: {cause}") from error
+    except (Exception, SystemExit) as error:
+        raise MinMaxConError(f"problem {name!r} ({known[name].value}) failed to load: {cause_of(error)}") from error
     if not isinstance(found, ProblemPlugin):
         raise MinMaxConError(
             f"problem {name!r} ({known[name].value}) is not a ProblemPlugin; register an instance of one."

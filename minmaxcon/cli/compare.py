@@ -14,6 +14,7 @@ import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, names_of, wholes_of
 from minmaxcon.cli.output import Output, ProgressLine, table, wrapped
 from minmaxcon.cli.solve import load, load_problem
+from minmaxcon.registry import import_failure
 from minmaxcon.solvers import named_solver, solver_names
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ def _all_problems(output: Output) -> dict[str, mm.MinMaxProblem]:
     found = {}
     for name in mm.plugin_names():
         try:
+            if reason := import_failure(name):
+                raise mm.MinMaxConError(f"it failed to load: {reason}.")
             found[name] = load_problem(name, next(iter(mm.plugin(name).examples()), {}))
         except mm.MinMaxConError as failure:
             output.note(f"{name} is left out: {failure}")

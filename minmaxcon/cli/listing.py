@@ -10,9 +10,9 @@ from typing import Any
 from cyclopts import App
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag
+from minmaxcon.cli.options import Flag, one_line
 from minmaxcon.cli.output import Output, table, wrapped
-from minmaxcon.registry import BringsData
+from minmaxcon.registry import BringsData, cause_of, import_failure
 
 __all__ = ["data_app", "problems"]
 
@@ -43,11 +43,14 @@ def problems(*, names: Flag = False, json: Flag = False) -> int:
 def _described(name: str) -> dict[str, Any]:
     """Describe a problem; one that cannot be loaded is listed with the reason."""
     try:
+        if failure := import_failure(name):
+            raise mm.MinMaxConError(f"problem {name!r} failed to load: {failure}.")
         plugin = mm.plugin(name)
-    except mm.MinMaxConError as failure:
-        return {"name": name, "summary": str(failure), "options": [], "choices": {}}
-    choices = {option: dict(known) for option, known in plugin.choices().items()}
-    return {"name": name, "summary": plugin.summary, "options": list(plugin.options()), "choices": choices}
+        choices = {option: dict(known) for option, known in plugin.choices().items()}
+        return {"name": name, "summary": str(plugin.summary), "options": list(plugin.options()), "choices": choices}
+    except (Exception, SystemExit) as failure:
+        summary = one_line(str(failure) if isinstance(failure, mm.MinMaxConError) else cause_of(failure))
+        return {"name": name, "summary": summary, "options": [], "choices": {}}
 
 
 def _problem_text(found: Mapping[str, Any]) -> str:

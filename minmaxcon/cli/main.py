@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
@@ -102,14 +103,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     app = App()
+    _open_streams()
     try:
         app = build_app(words)
         status = app(words, verbose=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who read our output has read enough; what is left in the buffer must not fail again at exit.
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who read our output has read enough; what is left in the buffers must not fail again at exit.
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                with suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            except (OSError, ValueError):
+                continue
         return NOT_DONE
     except KeyboardInterrupt:
         print("minmaxcon: interrupted before there was a result.", file=sys.stderr)
@@ -123,8 +131,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else DONE
 
 
+def _open_streams() -> None:
+    """Put something in the place of standard streams that are closed, as those of a daemon are."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - it stays open as long as the process
+
+
 def _refuse(message: str) -> int:
-    print(f"minmaxcon: error: {message}", file=sys.stderr)
+    with suppress(BrokenPipeError):
+        print(f"minmaxcon: error: {message}", file=sys.stderr, flush=True)
     return BAD_INPUT
 
 

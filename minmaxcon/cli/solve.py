@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
-from minmaxcon.registry import Compares, SavesModels
+from minmaxcon.registry import Compares, SavesModels, cause_of
 from minmaxcon.solvers import automatic, named_solver, solver_names
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _PARTS = ("train", "validation", "test")
 CAUTIONS = "Please note"
 """Heading of the notes that are also shown beside JSON."""
 
-_BY_VALUES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
-"""Errors that a problem's code raises for option values that it does not check."""
+_BY_OTHERS = (Exception, SystemExit)
+"""What a problem's code may raise, for option values that it does not check or for any other reason."""
 
 
 def solve(
@@ -247,10 +247,9 @@ def load_problem(name: str, options: Mapping[str, Any]) -> mm.MinMaxProblem:
         return mm.load_problem(name, **options)
     except mm.MinMaxConError:
         raise
-    except _BY_VALUES as failure:
+    except _BY_OTHERS as failure:
         given = f" with {words_of(options)}" if options else ""
-        cause = f"{type(failure).__name__}: {failure}"
-        raise mm.MinMaxConError(f"problem {name!r} could not be loaded{given}: {cause}") from failure
+        raise mm.MinMaxConError(f"problem {name!r} could not be loaded{given}: {cause_of(failure)}") from failure
 
 
 def _references(loaded: Loaded, solution: mm.Solution) -> Mapping[str, mm.MinMaxProblem]:
@@ -283,8 +282,14 @@ def finish(
     from minmaxcon.results import RunsRecord, measure, plain, record, versions
 
     plugin, problem = loaded.plugin, loaded.problem
-    measured = measure(plugin, problem, solution, references)
-    notes = plugin.notes(problem, measured)
+    try:
+        measured = measure(plugin, problem, solution, references)
+    except _BY_OTHERS as failure:  # what was solved is not lost because it cannot be measured
+        measured = measure(None, problem, solution)
+        failed = f"evaluate of {plugin.name!r} failed, so that the values are the solver's own: {cause_of(failure)}"
+    else:
+        failed = ""
+    notes = _notes(plugin, problem, measured, failed)
     asked = {**loaded.settings, **settings}
     if solution.runs is None:
         alone = record(measured[0], solution, asked, _flat(notes))
@@ -292,7 +297,7 @@ def finish(
     option = loaded.run_option()
     of_run = [{} if option is None else {option: asked[option][j]} for j in range(solution.runs)]
     runs = [
-        record(mine, solution[j], {**asked, **of_run[j]}, _flat(plugin.notes(problem, [mine])))
+        record(mine, solution[j], {**asked, **of_run[j]}, _flat(_notes(plugin, problem, [mine], failed)))
         for j, mine in enumerate(measured)
     ]
     together = RunsRecord(
@@ -304,6 +309,18 @@ def finish(
         notes=_flat(notes),
     )
     return Finished(loaded, solution, measured, together, notes)
+
+
+def _notes(
+    plugin: mm.ProblemPlugin, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]], failed: str
+) -> Mapping[str, Sequence[str]]:
+    """Return the plug-in's notes, and what failed."""
+    try:
+        told = plugin.notes(problem, measured)
+        found = {str(heading): [str(one) for one in sentences] for heading, sentences in told.items()}
+    except _BY_OTHERS as failure:
+        found, failed = {}, failed or f"notes of {plugin.name!r} failed: {cause_of(failure)}"
+    return found if not failed else {**found, CAUTIONS: [*found.get(CAUTIONS, ()), f"{failed}."]}
 
 
 def _flat(notes: Mapping[str, Sequence[str]]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation
 from minmaxcon.core.source import Source, in_double
+from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 
@@ -82,7 +83,7 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
         F (R, k), G (R, p) and a pullback that makes a second pass when there is more than one piece.
     """
     rows = max(1024, _SCORES_AT_ONCE // max(1, int(x.shape[0])))
-    parts = [(share, family.evaluate(x, batch)) for share, batch in data.chunks(rows)]
+    parts = [(share, _real(family.evaluate(x, batch))) for share, batch in data.chunks(rows)]
     if len(parts) == 1:
         return parts[0][1]
     mean = sum(share * part.F for share, part in parts)
@@ -92,6 +93,16 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
         return sum(share * part.pullback(y, a) for share, part in parts)
 
     return Evaluation(mean, moment, pullback)
+
+
+def _real(found: Evaluation) -> Evaluation:
+    """Refuse values that are no real numbers of floating point, before arithmetic meets them that expects such."""
+    for name in ("F", "G"):
+        kind = str(getattr(getattr(found, name), "dtype", type(getattr(found, name)).__name__))
+        if "float" not in kind:
+            need = f"evaluate gives {name} of type {kind}: it must be an array of real numbers, float32 or float64."
+            raise InvalidInput(name, kind, need)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

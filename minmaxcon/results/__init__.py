@@ -18,7 +18,7 @@ from minmaxcon.results.records import (
     to_json,
     versions,
 )
-from minmaxcon.results.saved_models import model_bytes, read_model
+from minmaxcon.results.saved_models import checked_arrays, model_bytes, read_model
 
 __all__ = [
     "OKABE_ITO",
@@ -30,6 +30,7 @@ __all__ = [
     "certificate_text",
     "check_file",
     "check_folder",
+    "checked_arrays",
     "compare",
     "comparison_figure",
     "comparison_text",

@@ -11,10 +11,10 @@ import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
 
 from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
 from minmaxcon.errors import DataError
@@ -44,7 +44,7 @@ Measures = dict[str, JsonValue]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class CertificateRecord(_Record):
@@ -72,6 +72,12 @@ class EvidenceRecord(_Record):
     x: list[FiniteFloat]
     weights: list[FiniteFloat] | None = None
     scaled: list[FiniteFloat] | None = None
+
+
+def _known_status(status: str) -> str:
+    if status.upper() not in Status.__members__:
+        raise ValueError("is no status of minmaxcon")
+    return status
 
 
 class RunRecord(_Record):
@@ -103,7 +109,7 @@ class RunRecord(_Record):
         False where the plug-in cannot evaluate, so that objective and constraints are the solver's own.
     """
 
-    status: str
+    status: Annotated[str, AfterValidator(_known_status)]
     feasible: bool
     objective: float | None
     constraints: list[float | None]
@@ -215,6 +221,10 @@ def _without_absent(value: Any) -> Any:
     return value
 
 
+_LARGEST = 2**28
+"""Bytes of a result that is read."""
+
+
 def read_result(folder: str | Path) -> RunRecord | RunsRecord:
     """Return what ``result.json`` of a result folder says.
 
@@ -225,7 +235,11 @@ def read_result(folder: str | Path) -> RunRecord | RunsRecord:
     """
     path = Path(folder) / "result.json"
     try:
+        if path.is_symlink() or path.stat().st_size > _LARGEST:
+            raise DataError(str(path), "is a link, or larger than any result of minmaxcon; copy the folder anew.")
         text = path.read_text(encoding="utf-8")
+    except DataError:
+        raise
     except (OSError, ValueError) as failure:
         cause = getattr(failure, "strerror", None) or "no text"
         raise DataError(str(path), f"cannot be read ({cause}); 'minmaxcon solve --out DIR' writes it.") from failure
@@ -239,7 +253,7 @@ def read_result(folder: str | Path) -> RunRecord | RunsRecord:
 
 
 def measure(
-    plugin: ProblemPlugin,
+    plugin: ProblemPlugin | None,
     problem: MinMaxProblem,
     solution: Solution,
     references: Mapping[str, tuple[MinMaxProblem, Solution]] | None = None,
@@ -248,8 +262,8 @@ def measure(
 
     Parameters
     ----------
-    plugin : ProblemPlugin
-        The problem's plug-in.
+    plugin : ProblemPlugin or None
+        The problem's plug-in; None for the solver's own values.
     problem : MinMaxProblem
         The problem.
     solution : Solution
@@ -274,11 +288,13 @@ def measure(
     return found
 
 
-def _measure_run(plugin: ProblemPlugin, problem: MinMaxProblem, run: Solution, bounds: list[float]) -> dict[str, Any]:
-    found = dict(plugin.evaluate(problem, run.x))
+def _measure_run(
+    plugin: ProblemPlugin | None, problem: MinMaxProblem, run: Solution, bounds: list[float]
+) -> dict[str, Any]:
+    found = {} if plugin is None else dict(plugin.evaluate(problem, run.x))
     if "objective" in found and "values" in found:
         constraints = [float(value) - bound for value, bound in zip(found["values"], bounds, strict=True)]
-        return {**found, "constraints": constraints, "recomputed": True}
+        return {**found, "objective": float(found["objective"]), "constraints": constraints, "recomputed": True}
     own = {"objective": float(run.objective), "constraints": np.asarray(run.constraints).tolist()}
     return {**found, **own, "recomputed": False}
 

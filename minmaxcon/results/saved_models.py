@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.errors import DataError
+from minmaxcon.errors import DataError, InvalidInput
 
-__all__ = ["model_bytes", "read_model"]
+__all__ = ["checked_arrays", "model_bytes", "read_model"]
 
 _KEY = "minmaxcon"
 _VERSION = 1
@@ -62,6 +62,8 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     file = Path(path)
+    if file.is_symlink():
+        raise DataError(str(path), "is a link, which is not followed; copy the model itself.")
     if not file.is_file():
         raise DataError(str(path), "no such model file; 'minmaxcon solve --out DIR' writes one.")
     damaged = DataError(
@@ -79,11 +81,50 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         note = json.loads(metadata[_KEY])
         version, description, digest = note["version"], note["description"], note["blake2b"]
-    except (ValueError, TypeError, KeyError) as failure:
+    except (ValueError, TypeError, KeyError, RecursionError) as failure:
         raise damaged from failure
-    if version != _VERSION or not isinstance(description, dict) or digest != _digest(arrays, description):
+    if isinstance(version, int) and version > _VERSION:
+        raise DataError(
+            str(path), f"is of format {version}, and this version of minmaxcon reads {_VERSION}; update it."
+        )
+    try:
+        same = version == _VERSION and isinstance(description, dict) and digest == _digest(arrays, description)
+    except RecursionError as failure:
+        raise damaged from failure
+    if not same:
         raise damaged
     return arrays, description
+
+
+def checked_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Return the arrays of a model in float64, or refuse a file that was made by hand: the array is named.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        From :func:`read_model`.
+    shapes : mapping of str to tuple of int
+        The arrays that the model must have, and no others, with their shapes.
+
+    Raises
+    ------
+    InvalidInput
+        An array is missing, there is another, or one is not of its shape, of floating point, or finite.
+    """
+    remedy = "solve again, or copy the model anew."
+    for name in [*shapes, *(name for name in arrays if name not in shapes)]:
+        if name not in arrays:
+            raise InvalidInput(name, None, f"the model has no array of this name; {remedy}")
+        if name not in shapes:
+            raise InvalidInput(name, np.shape(arrays[name]), f"such a model has no array of this name; {remedy}")
+        array = np.asarray(arrays[name])
+        if array.shape != shapes[name]:
+            raise InvalidInput(name, array.shape, f"must have shape {shapes[name]}, as the data have it; {remedy}")
+        if array.dtype not in (np.float64, np.float32):
+            raise InvalidInput(name, str(array.dtype), f"must hold numbers of floating point; {remedy}")
+        if not np.isfinite(array).all():
+            raise InvalidInput(name, "not finite", f"a number of the model is NaN or infinite; {remedy}")
+    return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
 
 
 def _digest(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> str:

@@ -220,10 +220,13 @@ class FairAUC(mm.ProblemPlugin):
 
     def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
         """See :meth:`minmaxcon.registry.SavesModels.predict`: higher scores mean the positive label."""
+        kind = description.get("model")
+        if not isinstance(kind, str):
+            raise mm.InvalidInput("model", kind, "the description names no kind of model; solve again.")
         if description.get("encoding") is None:
             raise mm.Unsupported("the model was trained on data at hand, whose columns have no names to be found by.")
         features = encoding_from_dict(description["encoding"]).encode(data)
-        return score_rows(str(description.get("model")), arrays, features)
+        return score_rows(kind, arrays, features)
 
     def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
         """See :meth:`minmaxcon.ProblemPlugin.notes`: surrogate against true gap, and what was done to the data."""
@@ -296,13 +299,17 @@ def model_arrays(model: mm.Model, x: Any, standardizer: Any = None) -> tuple[str
 def score_rows(kind: str, arrays: Mapping[str, Any], features: Any) -> Any:
     """Return the scores (n,) of raw rows (n, p), dense or CSR; see :func:`model_arrays`.
 
-    Raises Unsupported where a later version saved the model, and this one does not know its kind.
+    Raises Unsupported where a later version saved the model, and this one does not know its kind; InvalidInput where
+    its arrays are not those of such a model.
     """
+    from minmaxcon.results import checked_arrays
+
+    width = features.shape[1]
     if kind == "linear":
-        return np.asarray(features @ np.asarray(arrays["weight"], dtype=np.float64)).ravel()
+        return np.asarray(features @ checked_arrays(arrays, {"weight": (width,)})["weight"]).ravel()
     if kind != "mlp":
-        raise mm.Unsupported(f"the model is of a kind that this version does not know: {kind!r}.")
-    hidden, width = arrays["hidden_weight"].shape
-    parts = ("hidden_weight", "hidden_bias", "output_weight")
-    w = np.concatenate([np.asarray(arrays[name], dtype=np.float64).ravel() for name in parts])
-    return mm.mlp(width, hidden).predict(w, features)
+        raise mm.Unsupported(f"the model is of a kind that this version does not know: {kind!r:.60}.")
+    hidden = max(1, int(np.size(arrays.get("output_weight", ()))))
+    shapes = {"hidden_weight": (hidden, width), "hidden_bias": (hidden,), "output_weight": (hidden,)}
+    found = checked_arrays(arrays, shapes)
+    return mm.mlp(width, hidden).predict(np.concatenate([found[name].ravel() for name in shapes]), features)
