@@ -101,6 +101,7 @@ from .errors import DataError as DataError
 from .errors import InvalidInput as InvalidInput
 from .errors import MinMaxConError as MinMaxConError
 from .errors import MissingDependency as MissingDependency
+from .errors import OutOfMemory as OutOfMemory
 from .errors import UnknownName as UnknownName
 from .errors import Unsupported as Unsupported
 from .errors import WeakConvexityWarning as WeakConvexityWarning

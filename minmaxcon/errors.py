@@ -17,6 +17,7 @@ __all__ = [
     "InvalidInput",
     "MinMaxConError",
     "MissingDependency",
+    "OutOfMemory",
     "UnknownName",
     "Unsupported",
     "WeakConvexityWarning",
@@ -123,6 +124,10 @@ class DataError(MinMaxConError, ValueError):
 
 class CorruptCheckpoint(DataError):
     """A checkpoint is damaged, was changed after it was written, or is of another version."""
+
+
+class OutOfMemory(MinMaxConError, MemoryError):
+    """Something would need more memory than may be used; it says how much, and what would fit."""
 
 
 class Unsupported(MinMaxConError, TypeError):

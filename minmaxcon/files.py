@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["remove_stale", "replace_file", "sync_folder", "write_synced"]
+__all__ = ["alive", "remove_stale", "replace_file", "sync_folder", "write_synced"]
 
 _STALE = re.compile(r"\.(.+)\.new-[0-9]+")
 
@@ -44,11 +44,12 @@ def remove_stale(path: Path) -> None:
     """Remove what processes that were killed left beside a file; those of processes that live are kept."""
     for other in path.parent.glob(f".{path.name}.new-*"):
         found = _STALE.fullmatch(other.name)
-        if found and found[1] == path.name and not _alive(int(other.name.rpartition("-")[2])):
+        if found and found[1] == path.name and not alive(int(other.name.rpartition("-")[2])):
             other.unlink(missing_ok=True)
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """Whether a process of this number runs, other than this one."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -32,7 +32,8 @@ SHORT = {
     "errors": "one tree",
     "arrays": "NumPy and torch",
     "checks": "one rule for numbers",
-    "files": "written whole or not",
+    "files": "written whole",
+    "memory": "a limit",
 }
 
 

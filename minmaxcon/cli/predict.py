@@ -90,6 +90,9 @@ def _check_inputs(out: Path, *inputs: str | Path) -> None:
 
 def _model_file(folder: Path, run: int | None) -> Path:
     """Return the model that is meant."""
+    from minmaxcon.results.folders import recover
+
+    recover(folder)
     if not folder.is_dir():
         raise mm.DataError(str(folder), "no such result folder; 'minmaxcon solve --out DIR' writes one.")
     found = {match[2]: entry for entry in sorted(folder.iterdir()) if (match := _MODEL.fullmatch(entry.name))}

@@ -16,6 +16,7 @@ from cyclopts import Group, Parameter
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
+from minmaxcon.memory import VARIABLE, parsed
 from minmaxcon.registry import Compares, SavesModels, cause_of
 from minmaxcon.solvers import automatic, named_solver, solver_names
 
@@ -47,6 +48,7 @@ def solve(
     checkpoint: Annotated[Path | None, Parameter(group=_SOLVER)] = None,
     resume: Annotated[Path | None, Parameter(group=_SOLVER)] = None,
     every: Annotated[float, Parameter(group=_SOLVER)] = 30.0,
+    memory: Annotated[str | None, Parameter(group=_SOLVER)] = None,
     out: Annotated[Path | None, Parameter(group=_OUTPUT)] = None,
     overwrite: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     json: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
@@ -84,6 +86,9 @@ def solve(
         folder the solve begins where there is nothing yet, so that one command line serves the first time and the next.
     every
         Seconds between two checkpoints.
+    memory
+        Memory that may be used, such as 4G or 50% of the machine's; half of it by default. What needs more is refused
+        before it is allocated, and the message says what would fit.
     out
         Folder for result.json, model.safetensors where the solution is a model (with several bounds
         model-0.safetensors, ... in their order), trace.csv and trace.png. It must not exist.
@@ -94,9 +99,11 @@ def solve(
     quiet
         No progress and no notes.
     """
-    from minmaxcon.results import check_folder, write_folder
+    from minmaxcon.results import check_folder, environment, write_folder
 
     output = Output(json=json, quiet=quiet)
+    if memory is not None:
+        parsed("memory", memory)
     if seed < 0:
         raise mm.InvalidInput("seed", seed, "must be at least 0.")
     settings = {name: value for name, value in (("steps", steps), ("batch_size", batch_size)) if value is not None}
@@ -104,7 +111,7 @@ def solve(
         named_solver(solver, **settings)  # what is wrong with it is said before anything is loaded
     if out is not None:
         check_folder(out, overwrite=overwrite)
-    with output.guarded():
+    with output.guarded(), environment({} if memory is None else {VARIABLE: memory}):
         loaded = load(name, options, seed=seed)
         chosen, method = _chosen(loaded.problem, solver, settings)
         limits: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "every": every}

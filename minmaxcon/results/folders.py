@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 import secrets
 import shutil
@@ -10,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minmaxcon.errors import InvalidInput
-from minmaxcon.files import sync_folder, write_synced
+from minmaxcon.files import alive, sync_folder, write_synced
 
-__all__ = ["RESULT_FILE", "check_file", "check_folder", "leftover", "write_file", "write_folder"]
+__all__ = ["RESULT_FILE", "check_file", "check_folder", "leftover", "recover", "write_file", "write_folder"]
 
 RESULT_FILE = "result.json"
 """The file that the folder of every solve holds."""
@@ -46,6 +48,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False, only: Collection[
     """
     target = Path(path)
     with _named(path):
+        recover(target)
         if _exists(target):
             _check_replaceable(target, overwrite, only)
         _try_parent(target)
@@ -98,6 +101,7 @@ def check_file(path: str | Path, *, overwrite: bool = False) -> None:
     """
     target = Path(path)
     with _named(path):
+        recover(target)
         if _exists(target):
             if target.is_symlink() or not target.is_file():
                 raise InvalidInput("out", str(path), "exists and is no regular file; name another.")
@@ -203,8 +207,28 @@ def leftover(name: str) -> str | None:
     return None if found is None else found[1]
 
 
+def recover(path: str | Path) -> None:
+    """Undo what a process that was killed left of a write: an earlier result comes back, half of a new one goes.
+
+    Neighbours of processes that run are left alone. What the system refuses stays as it is.
+    """
+    target = Path(path)
+    with suppress(OSError, ValueError):
+        for other in sorted(target.parent.glob(f".{glob.escape(target.name)}.*-*"), reverse=True):
+            found = _LEFT.fullmatch(other.name)
+            if found is None or found[1] != target.name or alive(int(other.name[-8:-2], 16)):
+                continue
+            if ".old-" in other.name and not _exists(target):
+                other.rename(target)
+            elif other.is_dir() and not other.is_symlink():
+                shutil.rmtree(other, ignore_errors=True)
+            else:
+                other.unlink(missing_ok=True)
+
+
 def _beside(target: Path, purpose: str) -> Path:
-    return target.with_name(f".{target.name[:100]}.{purpose}-{secrets.token_hex(4)}")
+    """Return a new name beside the target that tells which process it belongs to."""
+    return target.with_name(f".{target.name[:100]}.{purpose}-{os.getpid():06x}{secrets.token_hex(1)}")
 
 
 def _put(fresh: Path, target: Path, overwrite: bool) -> None:

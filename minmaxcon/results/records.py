@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
 from minmaxcon.errors import DataError
 from minmaxcon.registry import Compares, ProblemPlugin
+from minmaxcon.results.folders import recover
 
 __all__ = [
     "FEASIBLE",
@@ -233,6 +234,7 @@ def read_result(folder: str | Path) -> RunRecord | RunsRecord:
     DataError
         There is none, or it is not a result of minmaxcon: the first field that is wrong is named.
     """
+    recover(folder)
     path = Path(folder) / "result.json"
     try:
         if path.is_symlink() or path.stat().st_size > _LARGEST:

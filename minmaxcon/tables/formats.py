@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.errors import DataError
+from minmaxcon.memory import require_memory
 from minmaxcon.tables.columns import ColumnBuilder, Table, unknown_column
-from minmaxcon.tables.lines import MAX_LINE, bounded_lines, existing_file, place, shown, source_name
+from minmaxcon.tables.lines import MAX_LINE, bounded_lines, check_ratio, existing_file, place, shown, source_name
 
 __all__ = ["FORMATS", "file_format", "read_source"]
 
@@ -36,6 +37,12 @@ _BLOCK = 2**22
 
 _BATCH = 2**16
 """Rows of a Parquet file that are converted at a time."""
+
+_BYTES_A_CELL = 24.0
+"""Memory of a cell: its number, its features, and what training makes of them."""
+
+_LOOKED_AT = 2**26
+"""Bytes from which on it is looked at how much more the rows of a Parquet file are than the file."""
 
 _DELIMITERS = (",", ";", "\t")
 
@@ -142,6 +149,8 @@ def _read_csv(path: str | Path, source: str, wanted: Sequence[str] | None, by: s
             raise DataError(
                 source, f"{where} has {found} cells where the heading has {width}; correct the row or its quotes."
             )
+        if len(starts) % 10_000 == 0:
+            _check_size(source, len(starts), len(builders))
         block.append(row)
         size += len(row)
         if size > _BLOCK:
@@ -206,6 +215,10 @@ def _read_parquet(path: str | Path, source: str, wanted: Sequence[str] | None, b
     try:
         with ParquetFile(path) as parquet:
             builders = _builders(source, parquet.schema_arrow.names, wanted, by)
+            _check_size(source, parquet.metadata.num_rows, len(builders))
+            size = 8.0 * parquet.metadata.num_rows * len(builders)
+            if size > _LOOKED_AT:
+                check_ratio(source, size, Path(path).stat().st_size)
             for batch in parquet.iter_batches(_BATCH, columns=[builder.name for builder in builders]):
                 for builder in builders:
                     builder.add(batch.column(builder.name))
@@ -213,6 +226,12 @@ def _read_parquet(path: str | Path, source: str, wanted: Sequence[str] | None, b
     except (pa.ArrowException, OSError) as failure:
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source, f"is not a readable Parquet file ({cause}); export it again.") from failure
+
+
+def _check_size(source: str, rows: int, columns: int) -> None:
+    """Refuse a table that does not fit into memory, before it is read or as soon as it is known."""
+    remedy = "read fewer columns or rows, keep sparse features in a LIBSVM file, or stream the rows (mm.Stream)."
+    require_memory(_BYTES_A_CELL * rows * columns, f"{source}: {rows:,} rows of {columns:,} columns", remedy)
 
 
 def _read_frame(frame: Any, wanted: Sequence[str] | None, by: str) -> Table:

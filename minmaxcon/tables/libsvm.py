@@ -42,6 +42,20 @@ class LibsvmRows:
     lines: NDArray[np.int64]
 
 
+_DENSE = 2**16
+"""Features up to which it does not matter how many of them occur."""
+
+_SHARE = 100
+"""Above, one in so many must occur."""
+
+
+def _check_occurring(source: str, width: int, occurring: int) -> None:
+    """Refuse features of which hardly any occurs: each would still have its parameter."""
+    if width > _SHARE * occurring:
+        need = f"the largest feature index is {width:,}, and only {occurring:,} features occur"
+        raise DataError(source, f"{need}; number those that occur from 1, or give the number of features.")
+
+
 def _number(token: bytes) -> float:
     # Python reads "1_000" as a number; the format does not.
     if b"_" in token:
@@ -171,5 +185,7 @@ def read_libsvm(
         raise DataError(
             source_name(path), "no row has a feature; lines of the form 'label index:value ...' were expected."
         )
+    if n_features is None and width > _DENSE:
+        _check_occurring(source_name(path), width, int(np.unique(columns).size))
     matrix = csr_array((np.array(values), columns, np.array(ends)), shape=(len(lines), width))
     return LibsvmRows(matrix, np.array(labels), np.array(lines, dtype=np.int64))

@@ -174,11 +174,15 @@ class AUCFamily(mm.ConstraintFamily):
 
     def lagrangian_minimizer(self, y: Any, a: Any, data: mm.Source, center: Any = None, weight: float = 0.0) -> Any:
         """For a linear model: a linear system (with a multiplier where the ball of parameters binds)."""
-        if not isinstance(self.layout.model, mm.Linear):
-            return None
+        if not isinstance(self.layout.model, mm.Linear) or self.layout.model.dimension > _SOLVED:
+            return None  # with many features the matrix costs more than the passes of a general method
         if self._moments is None or self._moments[0] is not data:
             self._moments = (data, GroupMoments.of(data))
         return self._moments[1].lagrangian_minimizer(self, y, a, center, weight)
+
+
+_SOLVED = 2000
+"""Features up to which a Lagrangian's linear system is solved: time grows with their cube, memory with their square."""
 
 
 @dataclass(frozen=True, eq=False)

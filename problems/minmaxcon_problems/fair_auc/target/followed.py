@@ -306,7 +306,12 @@ class AUCGapMeasure(mm.TrueMeasure):
 
     def curvature(self, x: Array) -> Callable[[Any], Any] | None:
         """See :meth:`minmaxcon.TrueMeasure.curvature`."""
-        return None if self.gauss_newton is None else self.gauss_newton.at(x)
+        many = x.shape[-1] > _FACTORED and self.model.linear  # the matrix would cost more than what it saves
+        return None if self.gauss_newton is None or many else self.gauss_newton.at(x)
+
+
+_FACTORED = 4000
+"""Parameters of a linear model up to which its matrix of curvature is made."""
 
 
 def _column(data: mm.Source, name: str) -> Any:
