@@ -86,7 +86,8 @@ class Dataset:
 
 def stratified_indices(data: LabelledData, fractions: Sequence[float], seed: int) -> Sequence[Any]:
     """Return the indices of parts of the rows, each with its fraction of every combination of label and group."""
-    return stratified_split_indices(np.stack([data.label, data.group], axis=1), fractions, seed)
+    strata = np.stack([data.label, *(signs for *_, signs in data.each_group)], axis=1)
+    return stratified_split_indices(strata, fractions, seed)
 
 
 def stratified_parts(data: LabelledData, fractions: Sequence[float], seed: int) -> list[LabelledData]:

@@ -13,7 +13,8 @@ from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
 from .bounds import Details
 from .labelled import LabelledData
-from .metrics import FairnessMetric, true_gap_with_interval
+from .measured import GroupSigns, gap_and_area
+from .metrics import FairnessMetric, MetricSet
 
 __all__ = [
     "LARGE_GAP",
@@ -145,7 +146,7 @@ def _large_gap(part: str, name: str, measured: Sequence[Mapping[str, Any]]) -> s
 
 
 def measured_model(
-    model: mm.Model, parameters: Any, rows: LabelledData, metric: FairnessMetric, row_weight: Any = None
+    model: mm.Model, parameters: Any, rows: LabelledData, metric: FairnessMetric | MetricSet, row_weight: Any = None
 ) -> tuple[AUCEstimate, AUCEstimate]:
     """Return true gap and AUC of a model with parameters (d,), each with its 95% interval.
 
@@ -155,10 +156,11 @@ def measured_model(
 
 
 def measured_scores(
-    scores: Any, rows: LabelledData, metric: FairnessMetric, row_weight: Any = None
+    scores: Any, rows: LabelledData, metric: FairnessMetric | MetricSet, row_weight: Any = None
 ) -> tuple[AUCEstimate, AUCEstimate]:
-    """Return true gap and AUC of scores (n,) of the rows, as :func:`measured_model` does."""
-    gap = true_gap_with_interval(scores, rows.label, rows.group, metric, row_weight=row_weight)
-    positive = rows.label > 0
-    pair = None if row_weight is None else (row_weight[positive], row_weight[~positive])
-    return gap, auc_with_interval(scores[positive], scores[~positive], weights=pair)
+    """Return true gap and AUC of scores (n,) of the rows, as :func:`measured_model` does.
+
+    With several groups or metrics the gap is the largest one.
+    """
+    groups = [GroupSigns(*group) for group in rows.each_group]
+    return gap_and_area(scores, rows.label, groups, metric, row_weight)

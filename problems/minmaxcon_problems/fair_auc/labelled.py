@@ -59,8 +59,9 @@ class LabelledData:
     Features (n, d) are float64, dense or CSR, in the units of the file unless a step that says so has scaled them. The
     signs (n,) int8 of label and group are +1 positive or protected and -1 otherwise; ``label_values`` and
     ``group_values`` are the values of the file that -1 and +1 stand for. ``name`` is the file or data set, as messages
-    name it, and ``encoding`` how new rows of a raw file become features (None where there is no raw file). Raises
-    InvalidInput where lengths differ, or a sign is neither -1 nor +1.
+    name it, and ``encoding`` how new rows of a raw file become features (None where there is no raw file). With several
+    groups, each against the rest, ``group`` has the signs of the first, ``more_groups`` (n, k) those of the others, and
+    ``groups`` the values of all. Raises InvalidInput where lengths differ, or a sign is neither -1 nor +1.
     """
 
     features: Any
@@ -71,6 +72,8 @@ class LabelledData:
     group_values: tuple[Value, Value] = (-1, 1)
     name: str = "data"
     encoding: RowEncoding | None = None
+    more_groups: Any = None
+    groups: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         shape = (*np.shape(self.label), len(self.feature_names))
@@ -94,15 +97,26 @@ class LabelledData:
         Raises IndexError for an index outside the rows.
         """
         rows = np.asarray(indices)
-        return self.replace_rows(self.features[rows], self.label[rows], self.group[rows])
+        more = None if self.more_groups is None else self.more_groups[rows]
+        return replace(
+            self, features=self.features[rows], label=self.label[rows], group=self.group[rows], more_groups=more
+        )
+
+    @property
+    def each_group(self) -> list[tuple[Any, Any, Signs]]:
+        """Each group that is compared with the rest: its value, what the rest is called, and its signs (n,)."""
+        if self.more_groups is None:
+            return [(self.group_values[1], self.group_values[0], self.group)]
+        signs = [self.group, *self.more_groups.T]
+        return [(value, f"not {value}", sign) for value, sign in zip(self.groups, signs, strict=True)]
 
     def scaled(self, scaler: Standardizer) -> LabelledData:
         """Return the rows with standardised features."""
         return replace(self, features=scaler.transform(self.features))
 
     def replace_rows(self, features: Any, label: Signs, group: Signs) -> LabelledData:
-        """Return other rows of the same kind: names, values and encoding stay."""
-        return replace(self, features=features, label=label, group=group)
+        """Return other rows of the same kind, of two groups: names, values and encoding stay."""
+        return replace(self, features=features, label=label, group=group, more_groups=None)
 
 
 def _distinct(table: Table, column: Column) -> tuple[list[Value], NDArray[np.int64]]:

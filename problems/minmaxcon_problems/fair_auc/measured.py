@@ -7,6 +7,7 @@ so that it covers whichever group is the largest.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +15,22 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.errors import InvalidInput
 from minmaxcon.metrics import AUCEstimate, AUCStatistic
 
-from .metrics import SUBSET_NAMES, FairnessMetric, Subset, SubsetLike
+from .metrics import SUBSET_NAMES, FairnessMetric, MetricSet, Subset, SubsetLike
 
-__all__ = ["Cell", "Compared", "GroupGap", "GroupSigns", "Measured", "compared", "is_constant", "measured"]
+__all__ = [
+    "Cell",
+    "Compared",
+    "GroupGap",
+    "GroupSigns",
+    "Measured",
+    "compared",
+    "gap_and_area",
+    "is_constant",
+    "measured",
+]
 
 _FEW = 10
 """Rows of a cell below which a result says that intervals are wide."""
@@ -49,6 +61,8 @@ class GroupGap:
 
     Attributes
     ----------
+    metric : str
+        Name of the metric.
     group, rest : object
         The value of the sensitive features, and what all others are called.
     first, second : AUCEstimate
@@ -61,6 +75,7 @@ class GroupGap:
         Which side is favoured, in words of the metric.
     """
 
+    metric: str
     group: Any
     rest: Any
     first: AUCEstimate
@@ -76,8 +91,8 @@ class Measured:
 
     Attributes
     ----------
-    metric : FairnessMetric
-        The four subsets that are compared.
+    metric : FairnessMetric or MetricSet
+        The subsets that are compared.
     confidence : float
         Of all intervals.
     auc : AUCEstimate
@@ -85,7 +100,7 @@ class Measured:
     gap : AUCEstimate or None
         The largest gap of a group against the rest; None without sensitive features.
     groups : tuple of GroupGap
-        Each group's gap; of two groups the protected one's alone, since the other's is the same in size.
+        Each group's gap in each metric; of two groups the protected one's alone.
     cells : tuple of Cell
         Rows of each label and group.
     positive, negative : object
@@ -94,7 +109,7 @@ class Measured:
         Why a value or an interval is missing, and what the counts do not allow; empty where there is nothing to say.
     """
 
-    metric: FairnessMetric
+    metric: FairnessMetric | MetricSet
     confidence: float
     auc: AUCEstimate
     gap: AUCEstimate | None
@@ -128,6 +143,7 @@ class Measured:
             "gap": None if self.gap is None else self.gap.as_dict(),
             "groups": [
                 {
+                    "metric": part.metric,
                     "group": _plain(part.group),
                     "rest": _plain(part.rest),
                     "favours": part.favours,
@@ -148,7 +164,10 @@ class Measured:
         lines = [f"AUC {self.auc}"]
         if self.gap is not None:
             lines += [f"{self.metric.name} gap {self.gap}"]
-            lines += [f"  {part.group!r} against {part.rest!r}: {part.signed}. {part.favours}" for part in self.groups]
+            lines += [
+                f"  {part.metric}, {part.group!r} against {part.rest!r}: {part.signed}. {part.favours}"
+                for part in self.groups
+            ]
             cells = ", ".join(f"{c.label!r} of {c.group!r}: {c.rows:,}" for c in self.cells)
             lines += [f"rows: {cells}"]
         return "\n".join([*lines, *self.reasons])
@@ -165,7 +184,7 @@ class Compared:
     gap : AUCEstimate or None
         Difference of the gaps, each score's largest; negative where the first one is fairer.
     signed_gaps : mapping of group to AUCEstimate
-        Difference of the signed gaps of each group.
+        Difference of the signed gaps of each group; by metric and group where there are several metrics.
     first, second : Measured
         Either score by itself.
     """
@@ -185,23 +204,23 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Statistics:
-    """The statistics behind a result: the area, and first, second and signed for each group."""
+    """The statistics behind a result: the area, and first, second and signed for each metric and group."""
 
     area: AUCStatistic
-    groups: tuple[tuple[GroupSigns, AUCStatistic, AUCStatistic, AUCStatistic], ...]
+    groups: tuple[tuple[FairnessMetric, GroupSigns, AUCStatistic, AUCStatistic, AUCStatistic], ...]
 
     @classmethod
     def of(
-        cls, scores: Any, label: Any, groups: Sequence[GroupSigns], metric: FairnessMetric, row_weight: Any
+        cls, scores: Any, label: Any, groups: Sequence[GroupSigns], metric: FairnessMetric | MetricSet, row_weight: Any
     ) -> _Statistics:
         found = []
-        for group in groups:
-            masks = metric.masks(label, group.signs)
-            names = [f"{name} ({subset})" for name, subset in zip(SUBSET_NAMES, metric.subsets, strict=True)]
+        for one, group in itertools.product(metric.members, groups):
+            masks = one.masks(label, group.signs)
+            names = [f"{name} ({subset})" for name, subset in zip(SUBSET_NAMES, one.subsets, strict=True)]
             first, second = (
                 AUCStatistic.of(scores, masks[:, k], masks[:, k + 1], row_weight, names[k : k + 2]) for k in (0, 2)
             )
-            found.append((group, first, second, first - second))
+            found.append((one, group, first, second, first - second))
         positive = np.asarray(label) > 0
         area = AUCStatistic.of(scores, positive, ~positive, row_weight, ("the positives", "the negatives"))
         return cls(area, tuple(found))
@@ -216,7 +235,7 @@ def measured(
     scores: Any,
     label: Any,
     groups: Sequence[GroupSigns],
-    metric: FairnessMetric,
+    metric: FairnessMetric | MetricSet,
     labels: tuple[Any, Any],
     *,
     row_weight: Any = None,
@@ -235,7 +254,7 @@ def compared(
     scores: tuple[Any, Any],
     label: Any,
     groups: Sequence[GroupSigns],
-    metric: FairnessMetric,
+    metric: FairnessMetric | MetricSet,
     labels: tuple[Any, Any],
     *,
     row_weight: Any = None,
@@ -258,8 +277,10 @@ def compared(
         auc=(one.area - other.area).estimate(confidence),
         gap=gap,
         signed_gaps={
-            group.value: (signed - other_signed).estimate(confidence)
-            for (group, *_, signed), (*_, other_signed) in zip(one.groups, other.groups, strict=True)
+            (group.value if len(metric.members) == 1 else (each.name, group.value)): (signed - other_signed).estimate(
+                confidence
+            )
+            for (each, group, *_, signed), (*_, other_signed) in zip(one.groups, other.groups, strict=True)
         },
         first=results[0],
         second=results[1],
@@ -270,30 +291,33 @@ def _result(
     found: _Statistics,
     scores: Any,
     label: Any,
-    metric: FairnessMetric,
+    metric: FairnessMetric | MetricSet,
     labels: tuple[Any, Any],
     row_weight: Any,
     confidence: float,
 ) -> Measured:
     parts = tuple(
         GroupGap(
+            metric=one.name,
             group=group.value,
             rest=group.rest,
             first=first.estimate(confidence),
             second=second.estimate(confidence),
             signed=(estimate := signed.estimate(confidence)),
             gap=abs(signed).estimate(confidence),
-            favours=in_words(metric, first.value, second.value, estimate, group, labels),
+            favours=in_words(one, first.value, second.value, estimate, group, labels),
         )
-        for group, first, second, signed in found.groups
+        for one, group, first, second, signed in found.groups
     )
     auc = found.area.estimate(confidence)
-    cells = _cells(np.asarray(label), [part[0] for part in found.groups], labels, row_weight)
+    cells = _cells(
+        np.asarray(label), list({id(part[1]): part[1] for part in found.groups}.values()), labels, row_weight
+    )
     return Measured(
         metric=metric,
         confidence=confidence,
         auc=auc,
-        gap=_largest(found, parts, confidence),
+        gap=_largest(found, confidence),
         groups=parts,
         cells=cells,
         positive=labels[1],
@@ -302,11 +326,11 @@ def _result(
     )
 
 
-def _largest(found: _Statistics, parts: Sequence[GroupGap], confidence: float) -> AUCEstimate | None:
+def _largest(found: _Statistics, confidence: float) -> AUCEstimate | None:
     """Return the largest gap, with an interval that allows for its being one of several."""
-    if len(parts) < 2:
-        return parts[0].gap if parts else None
-    each = 1.0 - (1.0 - confidence) / len(parts)
+    if len(found.groups) < 2:
+        return abs(found.groups[0][-1]).estimate(confidence) if found.groups else None
+    each = 1.0 - (1.0 - confidence) / len(found.groups)
     gaps = [abs(signed).estimate(each) for *_, signed in found.groups]
     unknown = [gap.reason for gap in gaps if gap.reason]
     largest = max(gaps, key=lambda gap: -1.0 if math.isnan(gap.value) else gap.value)
@@ -372,6 +396,17 @@ def _phrase(subset: SubsetLike, group: GroupSigns, labels: tuple[Any, Any]) -> s
     label = "" if subset.label is None else f" labelled {labels[int(subset.label > 0)]!r}"
     member = "" if subset.group is None else f" of {(group.value if subset.group > 0 else group.rest)!r}"
     return f"rows{label}{member}" if label or member else "all rows"
+
+
+def gap_and_area(
+    scores: Any, label: Any, groups: Sequence[GroupSigns], metric: FairnessMetric | MetricSet, row_weight: Any
+) -> tuple[AUCEstimate, AUCEstimate]:
+    """Return the largest gap and the AUC, with 95% intervals; arguments are those of :func:`measured`."""
+    found = _Statistics.of(scores, label, groups, metric, row_weight)
+    gap = _largest(found, 0.95)
+    if gap is None:
+        raise InvalidInput("groups", groups, "there is none to compare.")
+    return gap, found.area.estimate()
 
 
 def is_constant(scores: Any) -> bool:

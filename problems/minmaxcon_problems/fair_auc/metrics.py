@@ -19,11 +19,14 @@ from minmaxcon.metrics import AUCEstimate, auc_gap, auc_gap_with_interval
 
 __all__ = [
     "METRICS",
+    "UNCONSTRAINED",
     "FairnessMetric",
+    "MetricSet",
     "PredicateSubset",
     "Subset",
     "SubsetLike",
     "resolve_metric",
+    "resolve_metrics",
     "subset_from",
     "true_gap",
     "true_gap_with_interval",
@@ -146,6 +149,11 @@ class FairnessMetric:
     description: str = ""
     favours: tuple[str, str] = ("", "")
 
+    @property
+    def members(self) -> tuple[FairnessMetric, ...]:
+        """The metric itself: what is bounded where one metric is asked for."""
+        return (self,)
+
     def masks(self, label: Any, group: Any) -> Mask:
         """Return which rows belong to G1, G1', G2 and G2'.
 
@@ -215,6 +223,31 @@ class FairnessMetric:
         return f"{self.name}: |AUC({first}; {first_other}) - AUC({second}; {second_other})|"
 
 
+@dataclass(frozen=True, slots=True)
+class MetricSet:
+    """Several metrics, the largest gap of which counts."""
+
+    members: tuple[FairnessMetric, ...]
+
+    @property
+    def name(self) -> str:
+        """The names of the metrics."""
+        return " and ".join(metric.name for metric in self.members)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.members))
+
+
+def resolve_metrics(metric: Any) -> FairnessMetric | MetricSet:
+    """Return one metric, as :func:`resolve_metric` does, or several that are given as a list of names and metrics."""
+    if isinstance(metric, MetricSet):
+        return metric
+    if isinstance(metric, list | tuple) and metric and all(isinstance(one, str | FairnessMetric) for one in metric):
+        members = tuple(resolve_metric(one) for one in metric)
+        return members[0] if len(members) == 1 else MetricSet(members)
+    return resolve_metric(metric)
+
+
 def _signs(argument: str, values: Any) -> NDArray[Any]:
     signs = np.asarray(values)
     valid = np.isin(signs, (-1, 1))
@@ -276,6 +309,12 @@ METRICS: dict[str, FairnessMetric] = {
     )
 }
 """The metrics of the paper's appendix A, by name."""
+
+
+UNCONSTRAINED = FairnessMetric(
+    "none", (_POSITIVE, _NEGATIVE, _POSITIVE, _NEGATIVE), "An AUC against itself: no constraint at all."
+)
+"""The metric of a model without constraint; its gap is 0 whatever the scores."""
 
 
 def resolve_metric(metric: str | FairnessMetric | Sequence[Any]) -> FairnessMetric:

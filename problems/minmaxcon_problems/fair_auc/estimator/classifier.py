@@ -17,10 +17,11 @@ from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.datasets import stratified_indices
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metrics
 
 from .incremental import Incremental
 from .inputs import (
+    MOST_COMPARED,
     SENSITIVE,
     as_it_was_if_refused,
     feature_names,
@@ -28,6 +29,7 @@ from .inputs import (
     one_row,
     only,
     positive_code,
+    present,
     require_aligned,
     seed_of,
     sensitive_column,
@@ -49,9 +51,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     Parameters
     ----------
-    metric : str or four subsets
+    metric : str, four subsets or list of str
         The fairness metric: ``"group"``, ``"inter_group"``, ``"intra_group"``, ``"positive_equality_gap"``,
-        ``"negative_equality_gap"``, ``"bpsn_bnsp"``, or the subsets :math:`G_1, G_1', G_2, G_2'`.
+        ``"negative_equality_gap"``, ``"bpsn_bnsp"``, or the subsets :math:`G_1, G_1', G_2, G_2'`. Of a list of names
+        the largest gap is bound.
     max_gap : float, optional
         Largest true gap, in [0, 1], on the training data, or on a held-out part of them: see ``validation_fraction``.
         0.02 by default, where ``kappa`` is not given.
@@ -76,8 +79,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     positive : object, optional
         The positive label; the later of the two in sorted order by default.
     protected : object, optional
-        The protected value of the sensitive features, against all others; needed where there are more than two. By
-        default the one with fewer rows.
+        The protected value of the sensitive features, against all others. By default, of two values, the one with
+        fewer rows; of more, each one against the rest, and the largest gap is bound.
+    unknown : {"refuse", "own_group", "drop"}
+        What a missing value of the sensitive features is: an error, the group "unknown", or a row to leave out.
     standardize : bool
         Whether features are standardised for training: centred and scaled, sparse ones scaled only. ``coef_`` is in raw
         units all the same.
@@ -105,7 +110,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The labels that were meant.
     protected_, reference_ : object
         The protected value of the sensitive features, and what it was compared with: the other value, or "not ..."
-        where there are several. None without sensitive features.
+        where there are several. None without sensitive features, or where each group is compared with the rest.
     groups_ : tuple
         All values of the sensitive features.
     gap_, auc_ : AUCEstimate
@@ -166,6 +171,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         validation_fraction: float | None = None,
         positive: Any = None,
         protected: Any = None,
+        unknown: Literal["refuse", "own_group", "drop"] = "refuse",
         standardize: bool = True,
         radius: float = 10.0,
         score_bound: float | None = None,
@@ -184,6 +190,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.validation_fraction = validation_fraction
         self.positive = positive
         self.protected = protected
+        self.unknown = unknown
         self.standardize = standardize
         self.radius = radius
         self.score_bound = score_bound
@@ -202,8 +209,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         y : array_like (n,)
             Labels, any two values.
         sensitive_features : array_like (n,)
-            Group of each row, any two values, or more with ``protected``. A missing one is an error, as are pandas
-            indices that differ. Without them there is no constraint, of which a warning tells, and ``gap_`` is None.
+            Group of each row, any values; of several columns the intersections are the groups, such as "f & old". A
+            missing one is what ``unknown`` says; pandas indices that differ are an error. Without them there is no
+            constraint, of which a warning tells, and ``gap_`` is None.
         sample_weight : array_like (n,), optional
             How many rows each row stands for, at least 0; a row of weight 0 is left out. Objective, gap and all
             measures are weighted.
@@ -225,11 +233,14 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             asked = asked_of(self, seed_of(self.random_state))
             features, labels = validated(self, X, y, reset=True)
             weight = None if sample_weight is None else weights_of(sample_weight, len(labels))
-            if weight is not None and not weight.all():
-                kept = weight > 0
-                features, labels, weight = features[kept], labels[kept], weight[kept]
-                if sensitive_features is not None:
-                    sensitive_features = sensitive_column(sensitive_features, len(kept))[kept]
+            kept = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0
+            column: Any = None
+            if sensitive_features is not None:
+                column = sensitive_column(sensitive_features, len(labels), self.unknown)
+                kept &= present(column)
+            if not kept.all():
+                features, labels = features[kept], labels[kept]
+                weight, column = (None if part is None else part[kept] for part in (weight, column))
             classes, code = np.unique(labels, return_inverse=True)
             listed = classes.tolist()
             if len(listed) < 2:
@@ -238,12 +249,22 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             sign, constrained = np.where(code == chosen, 1, -1).astype(np.int8), sensitive_features is not None
             group, group_values, groups = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE), ()
             if constrained:
-                column = sensitive_column(sensitive_features, len(sign))
-                group, group_values, groups = group_signs(column, self.protected)
+                group, group_values, groups = group_signs(column, self.protected, MOST_COMPARED)
             else:
                 _warn_unconstrained()
             values = (listed[1 - chosen], listed[chosen])
-            rows = LabelledData(features, sign, group, feature_names(self), values, group_values, "the training data")
+            first, more = (group[:, 0], group[:, 1:]) if group.ndim == 2 else (group, None)
+            rows = LabelledData(
+                features,
+                sign,
+                first,
+                feature_names(self),
+                values,
+                group_values,
+                "the training data",
+                more_groups=more,
+                groups=groups,
+            )
             weight = None if weight is None or weight.min() == weight.max() else weight
             validation, held_out, share = None, None, self.validation_fraction
             if share is not None:
@@ -291,7 +312,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         classes : array_like (2,), optional
             The two labels, to refuse others from the first row on; by default learned from the rows.
         sensitive_features : array_like (n,)
-            Group of each row: in every call or in none.
+            Group of each row, of two values, or of more with ``protected``: in every call or in none.
         sample_weight : array_like (n,), optional
             How many rows each row stands for, at least 0, 1 by default.
 
@@ -317,7 +338,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             features, labels = validated(self, X, y, reset=stream is None)
             weight = None if sample_weight is None else weights_of(sample_weight, len(labels))
             constrained = sensitive_features is not None
-            groups = sensitive_column(sensitive_features, len(labels)) if constrained else None
+            groups = sensitive_column(sensitive_features, len(labels), self.unknown) if constrained else None
             if stream is None:
                 seed = seed_of(self.random_state)
                 asked_of(self, seed)
@@ -330,10 +351,11 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 raise DataError("partial_fit", f"give {SENSITIVE} in every call or in none, as in the calls before.")
             if classes is not None:
                 stream.require_classes(classes)
-            if weight is not None and not weight.all():
-                kept = weight > 0
-                features, labels, weight = features[kept], labels[kept], weight[kept]
-                groups = None if groups is None else groups[kept]
+            kept = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0
+            kept &= kept if groups is None else present(groups)
+            if not kept.all():
+                features, labels = features[kept], labels[kept]
+                weight, groups = (None if part is None else part[kept] for part in (weight, groups))
             stream.add(features, labels, groups, weight)
             self._stream = stream
         return self
@@ -434,7 +456,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         (True, 400)
         """
         rows = self._rows_to_measure(X, y, sensitive_features, sample_weight)
-        chosen = resolve_metric(self.metric if metric is None else metric)
+        chosen = resolve_metrics(self.metric if metric is None else metric)
         return rows.measured(self._scores(X), chosen, confidence)
 
     def compare(
@@ -482,7 +504,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         (True, True)
         """
         rows = self._rows_to_measure(X, y, sensitive_features, sample_weight)
-        chosen = resolve_metric(self.metric if metric is None else metric)
+        chosen = resolve_metrics(self.metric if metric is None else metric)
         rival = scores_of_classifier(other, X, self.classes_.tolist(), self.positive_)
         return rows.compared(self._scores(X), rival, chosen, confidence)
 
@@ -493,9 +515,17 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _rows_to_measure(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> LabelledScores:
         result = self._result()
         require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
-        known = {"groups": result.groups, "group_values": result.group_values} if result.constrained else {}
+        known: dict[str, Any] = {"groups": result.groups} if result.constrained else {}
+        if result.constrained and not result.several:
+            known["group_values"] = result.group_values
         return LabelledScores(
-            y, sensitive_features, sample_weight, protected=self.protected, labels=result.labels, **known
+            y,
+            sensitive_features,
+            sample_weight,
+            protected=self.protected,
+            labels=result.labels,
+            unknown=self.unknown,
+            **known,
         )
 
     @property
@@ -510,15 +540,15 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     @property
     def protected_(self) -> Any:
-        """The protected value of the sensitive features; None without them."""
+        """The protected value of the sensitive features; None without them, or where each is compared with the rest."""
         result = self._result()
-        return result.group_values[1] if result.constrained else None
+        return result.group_values[1] if result.constrained and not result.several else None
 
     @property
     def reference_(self) -> Any:
         """The other value, or "not ...", with which the protected group was compared; None without groups."""
         result = self._result()
-        return result.group_values[0] if result.constrained else None
+        return result.group_values[0] if result.constrained and not result.several else None
 
     @property
     def groups_(self) -> tuple[Any, ...]:

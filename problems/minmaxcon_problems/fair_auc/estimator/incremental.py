@@ -17,7 +17,7 @@ import numpy as np
 
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc.labelled import LabelledData, position_of
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet
 
 from .inputs import MOST_GROUPS, SENSITIVE, Vocabulary, positive_code, protected_code
 
@@ -168,7 +168,9 @@ class Incremental:
             return f"not {self.protected}"
         return str(values[1 - protected]) if len(values) == 2 else _NO_GROUP
 
-    def rows(self, metric: FairnessMetric, positive: Any, names: tuple[str, ...]) -> tuple[LabelledData, Any]:
+    def rows(
+        self, metric: FairnessMetric | MetricSet, positive: Any, names: tuple[str, ...]
+    ) -> tuple[LabelledData, Any]:
         """Return the sample and the weight (k,) of its rows; no weights (None) where every row seen is kept.
 
         Raises DataError where a subset or a class has not been seen yet; it is named, with the rows of each
@@ -179,7 +181,8 @@ class Incremental:
         cells = [self._cell(label if y > 0 else 1 - label, group if g > 0 else 1 - group) for y, g in signs]
         seen = np.array([self.reservoir.counts[cell] for cell in cells])
         if self.constrained:
-            self._require_seen(metric, signs, seen)
+            for one in metric.members:
+                self._require_seen(one, signs, seen)
         features, cell, weight = self.reservoir.kept(cells)
         sign_of = np.empty((len(cells), 2), dtype=np.int8)
         sign_of[cells] = signs

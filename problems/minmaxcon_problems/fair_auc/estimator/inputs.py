@@ -15,6 +15,7 @@ from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc.labelled import listed, position_of, protected_of, require_groups, signs_of
 
 __all__ = [
+    "MOST_COMPARED",
     "SENSITIVE",
     "Vocabulary",
     "as_it_was_if_refused",
@@ -23,6 +24,7 @@ __all__ = [
     "one_row",
     "only",
     "positive_code",
+    "present",
     "protected_code",
     "require_aligned",
     "require_labels",
@@ -45,13 +47,40 @@ def as_it_was_if_refused(estimator: Any) -> Iterator[None]:
         raise
 
 
-def sensitive_column(values: Any, rows: int) -> Any:
-    """Return the sensitive values (n,) of the rows as an array; anything of one column will do, (n,) or (n, 1).
+def sensitive_column(values: Any, rows: int, unknown: str = "refuse") -> Any:
+    """Return the sensitive values (n,) of the rows as an array, from (n,), (n, 1) or several columns.
 
-    Missing values have one policy: they are refused, with the rows that have them, counted from 0. A row without a
-    group belongs to none of the subsets that a fairness metric compares, and leaving it out would say nothing about how
-    the model treats it. Raises DataError, too, for more than one column or another number of values than ``rows``.
+    Several columns give their intersections, one text for each row, such as "f & old". A missing value is refused by
+    default, with the rows that have one, counted from 0: a row without a group belongs to none of the subsets that a
+    fairness metric compares. With ``unknown="own_group"`` it is the group "unknown", with ``"drop"`` it is None in the
+    result, for the caller to leave out. Raises DataError, too, for another number of values than ``rows``.
     """
+    several = _columns(values)
+    if len(several) > 1:
+        found = [sensitive_column(column, rows, unknown) for column in several]
+        return np.array(
+            [None if any(v is None for v in row) else " & ".join(map(str, row)) for row in zip(*found, strict=True)],
+            dtype=object,
+        )
+    return _one_column(values, rows, unknown)
+
+
+def _columns(values: Any) -> list[Any]:
+    """Return the columns of a table, or what has one column as it is."""
+    import narwhals as nw
+
+    if nw.dependencies.is_pandas_like_dataframe(values):
+        return [values.iloc[:, k] for k in range(values.shape[1])]
+    known = nw.from_native(values, pass_through=True, allow_series=True, eager_only=True)
+    if isinstance(known, nw.DataFrame):
+        return [known[name] for name in known.columns]
+    if isinstance(known, nw.Series):
+        return [values]
+    array = as_given(values)
+    return list(array.T) if array.ndim == 2 else [values]
+
+
+def _one_column(values: Any, rows: int, unknown: str) -> Any:
     import narwhals as nw
 
     if nw.dependencies.is_pandas_like_dataframe(values) and values.shape[1] == 1:
@@ -69,18 +98,28 @@ def sensitive_column(values: Any, rows: int) -> Any:
             column = column[:, 0]
     if column.ndim != 1:
         raise DataError(
-            SENSITIVE, f"has shape {column.shape}; give one column, or combine several into one value for each row."
+            SENSITIVE, f"has shape {column.shape}; give one value for each row, or a table with a row for each."
         )
     if len(column) != rows:
         raise DataError(SENSITIVE, f"has {len(column):,} values for the {rows:,} rows of X; give one for each row.")
     missing = _missing(column) if absent is None else absent | _missing(column)
-    _require_present(
-        SENSITIVE,
-        missing,
-        "remove these rows, or give them a value of their own and name the protected one with protected=.",
-    )
+    if unknown == "refuse":
+        remedy = 'remove these rows, or say what they are with unknown="own_group" or "drop".'
+        _require_present(SENSITIVE, missing, remedy)
+    elif missing.any():
+        column = column.astype(object)
+        column[missing] = "unknown" if unknown == "own_group" else None
+        _require_values(SENSITIVE, column[~missing])
+        return column
     _require_values(SENSITIVE, column)
     return column
+
+
+def present(column: Any) -> Any:
+    """Return which rows (n,) have a group, of a column from :func:`sensitive_column`."""
+    if column.dtype.kind != "O":
+        return np.ones(len(column), dtype=np.bool_)
+    return np.array([value is not None for value in column], dtype=np.bool_)
 
 
 def as_given(values: Any) -> Any:
@@ -246,6 +285,9 @@ def seed_of(random_state: Any) -> int:
 
 SENSITIVE = "sensitive_features"
 
+MOST_COMPARED = 50
+"""Most groups that are each compared with the rest."""
+
 MOST_GROUPS = 1000
 """Most different sensitive values, where one is protected against all others; more are a measurement."""
 
@@ -333,14 +375,21 @@ def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any)
     return protected_of(values, counts, SENSITIVE, option="protected=")
 
 
-def group_signs(column: Any, protected: Any) -> tuple[Any, tuple[Any, Any], tuple[Any, ...]]:
-    """Return the signs (n,) of the groups, +1 protected, their values (unprotected, protected), and all values.
+def group_signs(column: Any, protected: Any, most: int = 0) -> tuple[Any, tuple[Any, Any], tuple[Any, ...]]:
+    """Return the signs of the groups, their values (unprotected, protected), and all values.
 
-    The column has no missing value; several unprotected values are called "not ...". Raises as :func:`protected_code`.
+    Signs (n,) are +1 for the protected group. Of more than two values, up to ``most``, without a protected one each is
+    compared with the rest: signs are (n, G), one column for each value in sorted order. The column has no missing
+    value; several unprotected values are called "not ...". Raises as :func:`protected_code`.
     """
     vocabulary = Vocabulary(SENSITIVE, MOST_GROUPS, "merge its values into a few groups.")
     codes = vocabulary.encode(column)
     values = vocabulary.values
+    if protected is None and 2 < len(values) <= most:
+        order = sorted(range(len(values)), key=lambda code: str(values[code]))
+        signs = np.where(codes[:, None] == np.array(order), 1, -1).astype(np.int8)
+        listed = tuple(values[code] for code in order)
+        return signs, (f"not {listed[0]}", listed[0]), listed
     chosen = protected_code(values, np.bincount(codes).tolist(), protected)
     return *signs_of(codes, chosen, values), tuple(values)
 

@@ -13,9 +13,19 @@ from minmaxcon.checks import number
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc.labelled import listed
 from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured, compared, measured
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 
-from .inputs import SENSITIVE, group_signs, positive_code, require_aligned, require_labels, sensitive_column, weights_of
+from .inputs import (
+    MOST_COMPARED,
+    SENSITIVE,
+    group_signs,
+    positive_code,
+    present,
+    require_aligned,
+    require_labels,
+    sensitive_column,
+    weights_of,
+)
 
 __all__ = [
     "LabelledScores",
@@ -50,6 +60,7 @@ class LabelledScores:
         labels: tuple[Any, Any] | None = None,
         groups: Sequence[Any] | None = None,
         group_values: tuple[Any, Any] | None = None,
+        unknown: str = "refuse",
     ) -> None:
         require_aligned({"y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
         require_labels(y)
@@ -71,14 +82,23 @@ class LabelledScores:
         self._kept = np.ones(self.rows, dtype=np.bool_) if self._weight is None else self._weight > 0
         self._groups: list[GroupSigns] = []
         if sensitive_features is not None:
-            values = sensitive_column(sensitive_features, self.rows)
+            values = sensitive_column(sensitive_features, self.rows, unknown)
+            self._kept &= present(values)
+            known = values[self._kept]
             if groups is not None:
-                _require_known(values, groups)
-            if group_values is None:
-                signs, group_values, _ = group_signs(values, protected)
+                _require_known(known, groups)
+            if group_values is None and groups is None:
+                signs, group_values, groups = group_signs(known, protected, MOST_COMPARED)
+                several = signs.ndim == 2
             else:
-                signs = np.where(values == group_values[1], 1, -1).astype(np.int8)
-            self._groups.append(GroupSigns(group_values[1], group_values[0], signs))
+                several = group_values is None
+            if several and groups is not None:
+                pairs = [(value, f"not {value}") for value in groups]
+            else:
+                pairs = [] if group_values is None else [(group_values[1], group_values[0])]
+            for value, rest in pairs:
+                signs = np.where(np.array([v == value for v in values.tolist()]), 1, -1).astype(np.int8)
+                self._groups.append(GroupSigns(value, rest, signs))
 
     def _arguments(self) -> tuple[Any, list[GroupSigns], Any]:
         kept = self._kept
@@ -91,14 +111,14 @@ class LabelledScores:
             raise InvalidInput("scores", f"shape {array.shape}", f"must have shape ({self.rows},), one for each row.")
         return array[self._kept]
 
-    def measured(self, scores: Any, metric: FairnessMetric, confidence: float) -> Measured:
+    def measured(self, scores: Any, metric: FairnessMetric | MetricSet, confidence: float) -> Measured:
         """Measure scores (n,) that are higher for the positive label."""
         label, groups, weight = self._arguments()
         return measured(
             self._checked(scores), label, groups, metric, self.labels, row_weight=weight, confidence=confidence
         )
 
-    def compared(self, one: Any, other: Any, metric: FairnessMetric, confidence: float) -> Compared:
+    def compared(self, one: Any, other: Any, metric: FairnessMetric | MetricSet, confidence: float) -> Compared:
         """Compare two scores (n,) of the rows."""
         label, groups, weight = self._arguments()
         both = self._checked(one), self._checked(other)
@@ -173,7 +193,7 @@ def measure_scores(
     -0.5
     """
     rows = LabelledScores(y, sensitive_features, sample_weight, positive=positive, protected=protected)
-    return rows.measured(scores, resolve_metric(metric), confidence)
+    return rows.measured(scores, resolve_metrics(metric), confidence)
 
 
 def scores_of_classifier(model: Any, X: Any, classes: Any, positive: Any) -> Any:
@@ -197,7 +217,12 @@ def scores_of_classifier(model: Any, X: Any, classes: Any, positive: Any) -> Any
 
 
 def _gap_and_area(
-    y_true: Any, y_score: Any, metric: FairnessMetric, pos_label: Any, protected: Any, given: Mapping[str, Any]
+    y_true: Any,
+    y_score: Any,
+    metric: FairnessMetric | MetricSet,
+    pos_label: Any,
+    protected: Any,
+    given: Mapping[str, Any],
 ) -> tuple[float, float]:
     """Return the largest gap and the AUC of scores, or of predicted labels."""
     if given.get(SENSITIVE) is None:
@@ -280,7 +305,7 @@ def auc_gap_scorer(metric: Metric = "inter_group", *, positive: Any = None, prot
     >>> bool((found["test_gap"] <= 0).all())
     True
     """
-    return _scorer(_negated_gap_of, metric=resolve_metric(metric), pos_label=positive, protected=protected)
+    return _scorer(_negated_gap_of, metric=resolve_metrics(metric), pos_label=positive, protected=protected)
 
 
 def fair_auc_scorer(
@@ -300,7 +325,7 @@ def fair_auc_scorer(
         ``max_gap`` is no number in [0, 1].
     """
     gap = number("max_gap", max_gap, "must lie in [0, 1].", least=0.0, most=1.0)
-    return _scorer(_fair_area_of, metric=resolve_metric(metric), max_gap=gap, pos_label=positive, protected=protected)
+    return _scorer(_fair_area_of, metric=resolve_metrics(metric), max_gap=gap, pos_label=positive, protected=protected)
 
 
 def _scorer(function: Callable[..., float], **settings: Any) -> Any:

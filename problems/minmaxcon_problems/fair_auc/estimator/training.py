@@ -21,7 +21,7 @@ from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, Subset
+from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet, resolve_metrics
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
@@ -31,13 +31,6 @@ from .incremental import Incremental
 from .inputs import feature_names
 
 __all__ = ["Asked", "Fitted", "asked_of", "fit_rows", "fit_stream", "model_of", "train", "weighted_standardizer"]
-
-_POSITIVE, _NEGATIVE = Subset(label=1), Subset(label=-1)
-
-UNCONSTRAINED = FairnessMetric(
-    "none", (_POSITIVE, _NEGATIVE, _POSITIVE, _NEGATIVE), "An AUC against itself: no constraint at all."
-)
-"""The metric of a model without constraint; its gap is 0 whatever the scores."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,6 +55,12 @@ def asked_of(estimator: Any, seed: int) -> Asked:
     if estimator.demand == "upper" and (kappa is not None or estimator.validation_fraction is None):
         remedy = "is about the interval on held-out rows under max_gap: give validation_fraction, and no kappa."
         raise mm.InvalidInput("demand", "upper", remedy)
+    several = isinstance(resolve_metrics(estimator.metric), MetricSet)
+    if several and (kappa is not None or estimator.method != "following"):
+        remedy = 'several metrics are bound with max_gap and method "following" only; give one metric.'
+        raise mm.InvalidInput("metric", estimator.metric, remedy)
+    if estimator.unknown not in ("refuse", "own_group", "drop"):
+        raise mm.UnknownName("unknown", str(estimator.unknown), ("refuse", "own_group", "drop"))
     if kappa is not None and estimator.method != "following":
         raise mm.InvalidInput("method", estimator.method, "is a way to reach max_gap; leave it out with kappa.")
     if kappa is None and estimator.solver is not None:
@@ -149,6 +148,9 @@ def train(
     weights = {"row_weight": row_weight, "validation_weight": validation_weight}
     if asked.kappa is None:
         return fit_target(rows, asked.target, validation=validation, **weights)
+    if rows.more_groups is not None:
+        remedy = "bounds one gap of two groups: give max_gap in its place, or say with protected= which group is meant."
+        raise mm.InvalidInput("kappa", asked.kappa, remedy)
     target, model = asked.target, asked.target.model_for(rows)
     linear, metric = isinstance(model, mm.Linear), asked.target.metric
     problem = build_problem(
@@ -194,7 +196,8 @@ class Fitted:
     ``log_odds`` leads from scores to the log-odds of the positive label, and ``classes`` (2,) are the labels, sorted.
     ``direction`` is 1 where the positive label is the second one, as scikit-learn's scores mean it, else -1;
     ``constrained`` whether sensitive features were there. ``labels`` are the values (negative, positive),
-    ``group_values`` (unprotected, protected), and ``groups`` all values of the sensitive features.
+    ``group_values`` (unprotected, protected), and ``groups`` all values of the sensitive features; with ``several``
+    each was compared with the rest.
     """
 
     fit: FairFit
@@ -206,6 +209,7 @@ class Fitted:
     labels: tuple[Any, Any]
     group_values: tuple[Any, Any]
     groups: tuple[Any, ...]
+    several: bool
 
     def decision(self, features: Any) -> Any:
         """Return the log-odds (n,) of the second class for raw features (n, d), dense or CSR."""
@@ -273,6 +277,7 @@ def fit_rows(
         labels=rows.label_values,
         group_values=rows.group_values,
         groups=groups,
+        several=rows.more_groups is not None,
     )
     fit = _measured_as_given(fitted, asked.target, (raw, row_weight), (raw_validation, validation_weight))
     if fit.status in _MISSED:

@@ -16,9 +16,9 @@ from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.evaluation import measured_model
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet
 
-from .problem import NO_TARGET, Target, build_target_problem, observed, signed_bounds
+from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds
 from .side_bounds import solve_side_bounds
 
 __all__ = ["FairFit", "fit_target"]
@@ -111,7 +111,7 @@ def fit_target(
         columns, expected = validation.features.shape[1], train.features.shape[1]
         if columns != expected:
             raise mm.InvalidInput("validation", f"{columns} features", f"must have the {expected} of train.")
-        masks = target.metric.masks_of(validation.label, validation.group, validation.name)
+        masks = comparison_masks(target.metric, validation)
         if target.demand == "upper":
             _require_two(target.metric, masks, validation)
     target = replace(target, model=target.model_for(train))
@@ -121,11 +121,12 @@ def fit_target(
     return _chosen(solve(judge, begin, callbacks), judge)
 
 
-def _require_two(metric: FairnessMetric, masks: Any, rows: LabelledData) -> None:
+def _require_two(metric: FairnessMetric | MetricSet, masks: Any, rows: LabelledData) -> None:
     """Refuse an interval that a single row would have to give."""
     sizes = masks.sum(axis=0)
     if sizes.min() < 2:
-        subset = metric.subsets[int(np.argmin(sizes))]
+        subsets = [subset for one in metric.members for _ in rows.each_group for subset in one.subsets]
+        subset = subsets[int(np.argmin(sizes))]
         remedy = f'only one row is {subset}, and demand="upper" asks for an interval, which needs two; add such rows.'
         raise mm.DataError(rows.name, remedy)
 
@@ -167,7 +168,10 @@ class _Judge:
         gap = self.target.max_gap
         if gap >= NO_TARGET:  # which every model meets, held out too
             return np.array([gap])
-        return np.array([gap] if self.validation is None else [gap * share for share in _TIGHTER] + list(_BEYOND))
+        if self.validation is None:
+            return np.array([gap])
+        several = len(self.target.metric.members) * len(self.train.each_group) > 1
+        return np.array([gap * share for share in _TIGHTER] + ([] if several else list(_BEYOND)))
 
     def parameters(self, run: mm.Solution) -> Any:
         """Return the model's parameters (d,), without variables of the objective's own."""
@@ -218,6 +222,9 @@ class _Candidates:
 
 
 def _by_bounds(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candidates:
+    if len(judge.target.metric.members) * len(judge.train.each_group) > 1:
+        remedy = 'bounds one gap of two groups: use "following", or say with protected= which group is meant.'
+        raise mm.InvalidInput("method", "bounds", remedy)
     if judge.row_weight is not None:
         remedy = 'method "bounds" takes no weights; use method "following".'
         raise mm.InvalidInput("row_weight", judge.row_weight, remedy)
@@ -242,8 +249,13 @@ def _by_following(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candi
         tolerance=target.objective.tolerance,
         margin=min(_MARGIN, 0.1 * target.max_gap),
     )
-    problem = build_target_problem(judge.train, replace(target, max_gap=NO_TARGET), row_weight=judge.row_weight)
-    free = mm.solve(problem, solver, seed=target.seed, time_limit=left(), callbacks=callbacks)
+    unbound = replace(target, max_gap=NO_TARGET)
+    problem = without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
+    if len(problem.constraints) > 2:
+        # From constant scores any step moves all gaps at an infinite rate, and none goes on along which none moves.
+        unbound = replace(unbound, metric=UNCONSTRAINED)
+        without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
+    free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=callbacks)
     stopped = free.status is mm.Status.INTERRUPTED
     both = mm.solve(
         signed_bounds(problem, free.x, judge.goals),
@@ -253,7 +265,7 @@ def _by_following(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candi
         time_limit=left(),
         callbacks=[lambda _: True] if stopped else callbacks,  # one Ctrl-C ends both
     )
-    smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed[:, 0])
+    smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed).max(axis=1)
     return _Candidates([both[j] for j in range(len(judge.goals))], free, smoothed, stopped)
 
 

@@ -95,6 +95,8 @@ class FrozenDistributions:
             (2 * p + side, 2 * p + 1 - side, sign * (1 - 2 * side)) for p, sign in enumerate(signs) for side in (0, 1)
         ]
         for member, other, sign in sides:
+            if sign == 0.0:
+                continue
             share = (sign / scores.shape[1]) * weights[:, member]
             values = values + _read(self.cdf[:, other], rows, index, part) @ share
             slopes += share * _read(self.density[:, other], rows, index, part)
@@ -153,8 +155,10 @@ class FollowingAUC(mm.StochasticMinMaxConstraint):
         sign: float,
         bound: Any = 0.0,
         name: str = "AUC gap",
+        gap: int = 0,
     ) -> None:
         self.model, self.frozen, self.sign, self.bound, self.name = model, frozen, float(sign), bound, name
+        self.gap = gap
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
@@ -168,21 +172,28 @@ class FollowingAUC(mm.StochasticMinMaxConstraint):
 
 
 class FollowingFamily(mm.ConstraintFamily):
-    """The sides of one followed gap, evaluated together."""
+    """The sides of followed gaps, evaluated together: scores are computed once, and each gap is read once."""
 
     def __init__(self, constraints: Sequence[FollowingAUC]) -> None:
         super().__init__(constraints)
         self.model, self.frozen = constraints[0].model, constraints[0].frozen
         if any(other.frozen is not self.frozen for other in constraints):
             raise mm.Unsupported("sides of one problem must follow the same distributions: make them together.")
-        self._signs = Constant([constraint.sign for constraint in constraints])
+        gaps = sorted({constraint.gap for constraint in constraints})
+        #: of each side (columns) its sign in the row of its gap
+        self._signs = Constant([[c.sign if c.gap == gap else 0.0 for c in constraints] for gap in gaps])
+        self._pairs = []
+        for gap in gaps:
+            signs = [0.0] * self.frozen.aucs.shape[1]
+            signs[2 * gap : 2 * gap + 2] = [1.0, -1.0]
+            self._pairs.append(tuple(signs))
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
-        value, slopes_to_x = _followed(self.model, self.frozen, x, batch, "subsets", (1.0, -1.0))
+        values, slopes_to_x = _followed(self.model, self.frozen, x, batch, "subsets", self._pairs)
         signs = self._signs.like(x)
         empty = namespace(x).zeros((*x.shape[:-1], 0), x)
-        return mm.Evaluation(value[..., None] * signs, empty, lambda y, _a: slopes_to_x(y @ signs))
+        return mm.Evaluation(values @ signs, empty, lambda y, _a: slopes_to_x(y @ signs.T))
 
 
 class FollowedLoss(mm.StochasticMinMaxConstraint):
@@ -199,36 +210,46 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
-        value, slopes_to_x = _followed(self.model, self.frozen, x, batch, "weights", (-1.0,))
+        values, slopes_to_x = _followed(self.model, self.frozen, x, batch, "weights", [(-1.0,)])
         empty = namespace(x).zeros((*x.shape[:-1], 0), x)
-        return mm.Evaluation(1.0 + value, empty, lambda y, _a: slopes_to_x(y))
+        return mm.Evaluation(1.0 + values[..., 0], empty, lambda y, _a: slopes_to_x(y[..., None]))
 
 
 def _followed(
-    model: mm.Model, frozen: FrozenDistributions, x: Array, batch: mm.Batch, name: str, signs: Sequence[float]
+    model: mm.Model,
+    frozen: FrozenDistributions,
+    x: Array,
+    batch: mm.Batch,
+    name: str,
+    signs: Sequence[Sequence[float]],
 ) -> tuple[Array, Callable[[Array], Array]]:
-    r"""Return the batch mean (...,) of :math:`\sum_p s_p M_s` at x (..., d), and how a factor (...,) of it pulls back.
+    r"""Return batch means (..., K) of :math:`\sum_p s_{kp} M_s` at x (..., d), and how factors (..., K) pull back.
 
-    ``batch[name]`` are the entries :math:`1_G/\Pr(G)` of the P pairs, (B, 2 P), and ``signs`` are :math:`s_p`. The
-    model's parameters come first in x; other variables get the gradient 0.
+    ``batch[name]`` are the entries :math:`1_G/\Pr(G)` of the P pairs, (B, 2 P), and ``signs`` are :math:`s_k`, K rows.
+    The model's parameters come first in x; other variables get the gradient 0.
     """
     xp, size = namespace(x), model.dimension
     scores, score_pullback = model.evaluate(x[..., :size], batch["features"])
     read = np.asarray(to_numpy(scores), dtype=np.float64)
-    values, slopes = frozen.follow(np.atleast_2d(read), np.asarray(to_numpy(batch[name])), signs)
-    slope = xp.asarray(slopes.reshape(read.shape), x)
+    weights = np.asarray(to_numpy(batch[name]))
+    found = [frozen.follow(np.atleast_2d(read), weights, row) for row in signs]
+    values = np.stack([value.reshape(read.shape[:-1]) for value, _ in found], axis=-1)
+    slopes = [xp.asarray(slope.reshape(read.shape), x) for _, slope in found]
 
     def to_x(factor: Array) -> Array:
-        gradient = score_pullback(factor[..., None] * slope)
+        pulled = factor[..., 0, None] * slopes[0]
+        for k, slope in enumerate(slopes[1:], start=1):
+            pulled = pulled + factor[..., k, None] * slope
+        gradient = score_pullback(pulled)
         return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
 
-    return xp.asarray(values.reshape(read.shape[:-1]), x), to_x
+    return xp.asarray(values, x), to_x
 
 
 class AUCGapMeasure(mm.TrueMeasure):
-    r"""Both sides :math:`\pm(AUC(G_1, G_1') - AUC(G_2, G_2'))` of the true gap on finite data, ties counted half.
+    r"""Both sides :math:`\pm(AUC(G_1, G_1') - AUC(G_2, G_2'))` of true gaps on finite data, ties counted half.
 
-    The data have ``features`` and ``subsets``, the entries :math:`1_G/\Pr(G)` of the four subsets; where these are
+    The data have ``features`` and ``subsets``, the entries :math:`1_G/\Pr(G)`, four a gap; where these are
     weighted, ``row_weight`` (n,) has the weights, which count in the standard deviation too. ``curvature`` is that of
     the objective, ``bandwidth`` the smoothing of the surrogates in standard deviations of the scores, ``bins`` the grid
     points of the frozen distributions. With ``follow_loss`` the objective is one minus the AUC of the classes in
@@ -251,10 +272,12 @@ class AUCGapMeasure(mm.TrueMeasure):
         self.bandwidth = number("bandwidth", bandwidth, remedy, above=0.0)
         self.bins, self.row_weight = whole("bins", bins, 16), row_weight
         self.subsets = _column(data, "subsets")
-        self._members = [np.flatnonzero(self.subsets[:, g]) for g in range(4)]
+        self.gaps = self.subsets.shape[1] // 4
+        self._members = [np.flatnonzero(self.subsets[:, g]) for g in range(self.subsets.shape[1])]
         self._weights = [np.asarray(self.subsets[rows, g], float) for g, rows in enumerate(self._members)]
         self.classes: Any = _column(data, "weights") if follow_loss else None
-        self._trivial = np.array_equal(self.subsets[:, 2], self.subsets[:, 3])
+        columns = range(2, self.subsets.shape[1], 4)
+        self._trivial = [np.array_equal(self.subsets[:, g], self.subsets[:, g + 1]) for g in columns]
 
     def on(self, data: mm.Source) -> AUCGapMeasure:
         """See :meth:`minmaxcon.TrueMeasure.on`; ``data`` also hold ``positive`` and ``row_weight``, (n,) each."""
@@ -284,9 +307,12 @@ class AUCGapMeasure(mm.TrueMeasure):
         return _Observed(self, self.scores(x))
 
     def gap(self, scores: Any) -> Any:
-        """Return the signed true gap (R,) of scores (R, n)."""
-        own = self._auc(scores, 0, 1)
-        return own - (0.5 if self._trivial else self._auc(scores, 2, 3))
+        """Return the signed true gaps (R, K) of scores (R, n)."""
+        known: dict[int, Any] = {}
+        for k, trivial in enumerate(self._trivial):
+            other = 0.5 if trivial else self._auc(scores, 4 * k + 2, 4 * k + 3)
+            known[k] = self._auc(scores, 4 * k, 4 * k + 1) - other
+        return np.stack([known[k] for k in range(self.gaps)], axis=-1)
 
     def _auc(self, scores: Any, g: int, other: int) -> Any:
         first, second = self._members[g], self._members[other]
@@ -318,6 +344,11 @@ def _column(data: mm.Source, name: str) -> Any:
     return np.concatenate([np.asarray(to_numpy(batch[name])) for _, batch in data.chunks()])
 
 
+def _both_sides(gaps: Any) -> Any:
+    """Return gaps (R, K) and their negatives side by side, (R, 2 K)."""
+    return np.stack([gaps, -gaps], axis=-1).reshape(len(gaps), -1)
+
+
 class _Observed(mm.Observation):
     """The gap of one set of scores, and the constraints that follow it from there."""
 
@@ -325,15 +356,17 @@ class _Observed(mm.Observation):
         self._model, self._frozen = measure.model, measure.frozen(scores, measure.subsets)
         self._loss = None if measure.classes is None else measure.frozen(scores, measure.classes)
         self.objective = None if self._loss is None else (1.0 - measure.accuracy(scores), 1.0 - self._loss.aucs[:, 0])
-        gap = measure.gap(scores)
-        self.values = np.stack([gap, -gap], axis=-1)
-        smooth = self._frozen.aucs[:, 0] - self._frozen.aucs[:, 1]
-        self.smoothed = np.stack([smooth, -smooth], axis=-1)
+        self.values = _both_sides(measure.gap(scores))
+        self.smoothed = _both_sides(self._frozen.aucs[:, ::2] - self._frozen.aucs[:, 1::2])
 
     def surrogates(self) -> Sequence[mm.StochasticMinMaxConstraint]:
         """See :meth:`minmaxcon.Observation.surrogates`."""
+        gaps = self.values.shape[1] // 2
         return [
-            FollowingAUC(self._model, self._frozen, sign, name=f"AUC gap, {side}")
+            FollowingAUC(
+                self._model, self._frozen, sign, name=f"AUC gap{f' {k + 1}' if gaps > 1 else ''}, {side}", gap=k
+            )
+            for k in range(gaps)
             for sign, side in ((1.0, "upper side"), (-1.0, "lower side"))
         ]
 

@@ -13,12 +13,12 @@ from minmaxcon.arrays import namespace
 from minmaxcon_problems.fair_auc.bounds import Details, checked_gap
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 
 from .followed import AUCGapMeasure
 from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, named_objective
 
-__all__ = ["NO_TARGET", "Target", "build_target_problem", "observed", "signed_bounds"]
+__all__ = ["NO_TARGET", "Target", "build_target_problem", "comparison_masks", "observed", "signed_bounds"]
 
 NO_TARGET = 1.0
 """No two AUCs differ by more than this."""
@@ -43,7 +43,7 @@ class Target:
     ``time_limit`` is in seconds. Raises InvalidInput or UnknownName for whatever cannot be used, named with the remedy.
     """
 
-    metric: FairnessMetric | Any
+    metric: FairnessMetric | MetricSet | Any
     max_gap: Any
     objective: ScoreObjective | Any = "auc"
     model: mm.Model | None = None
@@ -60,7 +60,7 @@ class Target:
     def __post_init__(self) -> None:
         limit, damping = self.time_limit, self.damping
         for name, checked in {
-            "metric": resolve_metric(self.metric),
+            "metric": resolve_metrics(self.metric),
             "max_gap": checked_gap(self.max_gap),
             "objective": named_objective(self.objective),
             "radius": checks.positive("radius", self.radius),
@@ -117,7 +117,7 @@ def build_target_problem(
     weights are not positive, DataError where a subset of the metric, or a class, is empty.
     """
     loss, model = target.objective, target.model_for(rows)
-    masks = target.metric.masks_of(rows.label, rows.group, rows.name)
+    masks = comparison_masks(target.metric, rows)
     positive, weight = rows.label > 0, _checked_weight(row_weight, len(rows))
     linear = isinstance(model, mm.Linear)
     subsets = masks * weight[:, None]
@@ -162,6 +162,22 @@ def build_target_problem(
     )
 
 
+def comparison_masks(metric: FairnessMetric | MetricSet, rows: LabelledData) -> Any:
+    """Return the masks (n, 4 K) of each metric for each group against the rest.
+
+    Raises DataError where a subset, or a class, is empty; the group is named where there are several.
+    """
+    several = rows.more_groups is not None
+    return np.concatenate(
+        [
+            one.masks_of(rows.label, signs, f"{rows.name}, group {value!r} against the rest" if several else rows.name)
+            for one in metric.members
+            for value, _, signs in rows.each_group
+        ],
+        axis=1,
+    )
+
+
 def _checked_weight(row_weight: Any, count: int) -> Any:
     if row_weight is None:
         return np.ones(count)
@@ -183,9 +199,12 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
 
     A goal :math:`c \ge 0` bounds the gap on both sides, as a target does. A goal :math:`c < 0` asks for a gap of at
     least :math:`|c|` in the other direction: where held-out data show more bias than the training data, that is what
-    brings their gap to 0. There is one run for each goal; ``free`` (d,) is the solution without a target.
+    brings their gap to 0. There is one run for each goal; ``free`` (d,) is the solution without a target. Goals are at
+    least 0 where there are several gaps, all of which are bound.
     """
     goal = np.asarray(goals, dtype=np.float64)
+    if len(problem.constraints) > 2:
+        return problem.with_bounds(*[goal] * len(problem.constraints))
     positive = bool(observed(problem, free).values[0, 0] >= 0)
     other = np.where(goal >= 0, goal, NO_TARGET)
     return problem.with_bounds(goal, other) if positive else problem.with_bounds(other, goal)

@@ -92,8 +92,8 @@ def test_protected_names_one_of_many_values(rows: Rows) -> None:
     # A metric that is not symmetric in the groups tells them apart.
     other = fitted(*rows, metric="bpsn_bnsp", protected="a")
     assert not np.allclose(other.coef_, expected.coef_, rtol=1e-3)
-    with pytest.raises(DataError, match=r"has 3 values \('a', 'c', 'b'\); say with protected="):
-        fitted(rows.X, rows.y, np.concatenate([["a", "c"], many[2:]]))
+    with pytest.raises(DataError, match=r"has 51 values \(.*\); say with protected="):
+        fitted(rows.X, rows.y, np.arange(600) % 51)
     with pytest.raises(InvalidInput, match="protected='z': is no value of sensitive_features"):
         fitted(*rows, protected="z")
 
@@ -118,7 +118,9 @@ def missing_in_polars() -> Any:
 )
 def test_missing_groups_are_refused_with_their_rows(values: Any) -> None:
     given = values() if callable(values) else values
-    with pytest.raises(DataError, match=r"missing in 2 of 4 rows, counted from 0: 1, 3; remove these rows"):
+    with pytest.raises(
+        DataError, match=r"missing in 2 of 4 rows, counted from 0: 1, 3; remove these rows, or say .*unknown="
+    ):
         sensitive_column(given, 4)
 
 
@@ -151,8 +153,8 @@ def test_features_that_are_not_finite_are_refused(rows: Rows) -> None:
 
 
 def test_columns_of_the_wrong_shape(rows: Rows) -> None:
-    with pytest.raises(DataError, match=r"has shape \(600, 2\); give one column"):
-        fitted(rows.X, rows.y, np.stack([rows.group] * 2, axis=1))
+    with pytest.raises(DataError, match=r"has shape \(2, 2, 2\); give one value for each row"):
+        fitted(rows.X, rows.y, np.zeros((2, 2, 2)))
     with pytest.raises(DataError, match="has 599 values for the 600 rows"):
         fitted(rows.X, rows.y, rows.group[1:])
     np.testing.assert_array_equal(
