@@ -163,7 +163,7 @@ def test_they_are_constraints_that_any_solver_takes() -> None:
     start = np.array([0.02, -0.01, 0.0])
     sides = sides_at(model, np.array([[1.0, 0.5, -0.5]]))
     problem = mm.MinMaxProblem(HalfSquare(), sides, mm.Ball(3, 2.0), data, start=start)
-    solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=100), levels=3), iterations=3)
+    solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=100), levels=3), iterations=3, weight=1.0)
     with pytest.warns(mm.WeakConvexityWarning, match="weight=1 is not above .* 'AUC gap'"):
         solution = mm.solve(problem, solver, seed=0)
     assert np.isfinite(solution.objective)
