@@ -27,6 +27,7 @@ __all__ = [
     "SubsetLike",
     "resolve_metric",
     "resolve_metrics",
+    "single_metric",
     "subset_from",
     "true_gap",
     "true_gap_with_interval",
@@ -236,6 +237,16 @@ class MetricSet:
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.members))
+
+
+def single_metric(metric: FairnessMetric | MetricSet) -> FairnessMetric:
+    """Return the metric where there is one.
+
+    Raises InvalidInput where there are several.
+    """
+    if isinstance(metric, MetricSet):
+        raise InvalidInput("metric", metric.name, 'several metrics are bound with max_gap and method "following" only.')
+    return metric
 
 
 def resolve_metrics(metric: Any) -> FairnessMetric | MetricSet:

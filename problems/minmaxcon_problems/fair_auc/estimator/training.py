@@ -21,7 +21,7 @@ from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
-from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet, resolve_metrics
+from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet, resolve_metrics, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
@@ -90,8 +90,13 @@ def asked_of(estimator: Any, seed: int) -> Asked:
 
 def _unbound(target: Target, metric: FairnessMetric | None = None) -> Target:
     """Return what asks for the same model without a target, and by another metric where one is given."""
-    metric = target.metric if metric is None else metric
-    return replace(target, metric=metric, max_gap=NO_TARGET, method="following", demand="value")
+    return replace(
+        target,
+        metric=target.metric if metric is None else metric,
+        max_gap=NO_TARGET,
+        method="following",
+        demand="value",
+    )
 
 
 def model_of(model: Any, features: int, *, score_bound: float | None, seed: int) -> mm.Model:
@@ -152,7 +157,7 @@ def train(
         remedy = "bounds one gap of two groups: give max_gap in its place, or say with protected= which group is meant."
         raise mm.InvalidInput("kappa", asked.kappa, remedy)
     target, model = asked.target, asked.target.model_for(rows)
-    linear, metric = isinstance(model, mm.Linear), asked.target.metric
+    linear, metric = isinstance(model, mm.Linear), single_metric(asked.target.metric)
     problem = build_problem(
         Dataset(rows.name, rows, None, rows),
         metric,

@@ -148,7 +148,7 @@ def build_target_problem(
         start=start,
         name=f"fair_auc: {rows.name}, {target.metric.name}, target gap",
         details=Details(
-            metric=target.metric,
+            metric=target.metric.members[0],  # for evaluation, which problems of several metrics do not have
             model=model,
             dataset=dataset,
             max_gap=target.max_gap,

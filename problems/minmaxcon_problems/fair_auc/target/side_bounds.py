@@ -19,6 +19,7 @@ import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.metrics import single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
 from .problem import NO_TARGET, Target
@@ -42,7 +43,7 @@ def solve_side_bounds(
     callbacks, which are as for :func:`minmaxcon.solve`. Raises DataError where a subset of the metric, or a class, is
     empty.
     """
-    metric, model, time_limit = target.metric, target.model_for(rows), target.time_limit
+    metric, model, time_limit = single_metric(target.metric), target.model_for(rows), target.time_limit
     masks = metric.masks_of(rows.label, rows.group, rows.name)
     problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=target.radius, model=model)
     rest = problem.primal.dimension - model.dimension

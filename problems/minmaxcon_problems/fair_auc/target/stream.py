@@ -19,7 +19,7 @@ from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import whole
 from minmaxcon_problems.fair_auc.bounds import resolved_bound
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, single_metric
 from minmaxcon_problems.fair_auc.surrogate.streaming import (
     GroupWeights,
     checked_cells,
@@ -259,7 +259,13 @@ def stream_target_problem(
     linear = model is None or isinstance(model, mm.Linear)
     engine, dtype = engine or ("numpy" if linear else "torch"), dtype or ("float64" if linear else "float32")
     stream = TargetStream(
-        points, target.metric, target.objective, probabilities=probabilities, look=look, engine=engine, dtype=dtype
+        points,
+        single_metric(target.metric),
+        target.objective,
+        probabilities=probabilities,
+        look=look,
+        engine=engine,
+        dtype=dtype,
     )
     width = checked_points(list(islice(stream.open(), 1)))["features"].shape[1]
     kept, _ = stream.kept(mm.Position.start(np.random.default_rng(seed)), whole("first", first, 1))
