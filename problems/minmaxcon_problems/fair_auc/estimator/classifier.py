@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import minmaxcon as mm
 from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
+from minmaxcon.results import check_file, write_file
 from minmaxcon_problems.fair_auc.datasets import stratified_indices
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
@@ -37,6 +38,7 @@ from .inputs import (
     weights_of,
 )
 from .measures import LabelledScores, scores_of_classifier
+from .report import Evidence, report_page, summary_html
 from .training import Fitted, asked_of, fit_rows, fit_stream
 
 __all__ = ["FairAUCClassifier"]
@@ -507,6 +509,78 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         chosen = resolve_metrics(self.metric if metric is None else metric)
         rival = scores_of_classifier(other, X, self.classes_.tolist(), self.positive_)
         return rows.compared(self._scores(X), rival, chosen, confidence)
+
+    def report(
+        self,
+        path: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        rivals: Mapping[str, Any] | None = None,
+        title: str = "Fairness report",
+        rows_name: str = "rows of this report",
+        overwrite: bool = False,
+    ) -> None:
+        """Write one self-contained HTML page for an auditor, which needs no network and runs no script.
+
+        It tells data and cells, the metric in words, what was asked and reached with intervals, ROC curves and
+        distributions of scores by group, calibration by group, price, certificate, coefficients in raw units,
+        settings, versions and seed.
+
+        Parameters
+        ----------
+        path : path
+            The file, such as report.html.
+        X, y, sensitive_features, sample_weight
+            Rows to judge by, such as held-out ones; as for :meth:`measure`.
+        rivals : mapping of str to classifier or array_like, optional
+            Other models, such as fits with other targets, that are compared with this one: a table and a figure.
+        title : str
+            Heading of the page.
+        rows_name : str
+            What the rows are called.
+        overwrite : bool
+            Whether a file that exists may be replaced.
+
+        Raises
+        ------
+        InvalidInput, DataError, ValueError
+            As for :meth:`measure` and :meth:`compare`; the file exists, or cannot be written.
+        """
+        check_file(path, overwrite=overwrite)
+        rows, result = self._rows_to_measure(X, y, sensitive_features, sample_weight), self._result()
+        metric, scores = resolve_metrics(self.metric), self._scores(X)
+        label, groups = rows.signs()
+        found = {
+            name: rows.compared(
+                scores, scores_of_classifier(model, X, self.classes_.tolist(), self.positive_), metric, 0.95
+            )
+            for name, model in (rivals or {}).items()
+        }
+        kept = scores[rows.kept]
+        evidence = Evidence(
+            measured=rows.measured(scores, metric, 0.95),
+            scores=kept,
+            chance=np.exp(-np.logaddexp(0.0, -kept)),
+            label=label,
+            groups=groups,
+            rivals=found,
+        )
+        names = list(feature_names(self))
+        linear = isinstance(result.fit.model, mm.Linear)
+        features = list(zip(names, self.coef_[0].tolist(), strict=True)) if linear else []
+        page = report_page(title, result, self.get_params(deep=False), features, evidence, rows_name)
+        write_file(path, page.encode(), overwrite=overwrite)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return how notebooks show the estimator: after a fit with its result."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        fitted = vars(self).get("_fitted")
+        if fitted is not None and "text/html" in bundle:
+            bundle["text/html"] += summary_html(fitted)
+        return bundle
 
     def _scores(self, X: Any) -> Any:
         """Return scores (n,) that are higher for the positive label."""

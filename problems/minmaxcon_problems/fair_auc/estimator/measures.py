@@ -111,6 +111,16 @@ class LabelledScores:
             raise InvalidInput("scores", f"shape {array.shape}", f"must have shape ({self.rows},), one for each row.")
         return array[self._kept]
 
+    def signs(self) -> tuple[Any, list[GroupSigns]]:
+        """Return label signs and groups of the rows that are kept."""
+        label, groups, _ = self._arguments()
+        return label, groups
+
+    @property
+    def kept(self) -> Any:
+        """Which rows (n,) are measured: those of a positive weight that have a group."""
+        return self._kept
+
     def measured(self, scores: Any, metric: FairnessMetric | MetricSet, confidence: float) -> Measured:
         """Measure scores (n,) that are higher for the positive label."""
         label, groups, weight = self._arguments()

@@ -1,0 +1,291 @@
+"""The report of a fitted classifier: one HTML page for an auditor, without scripts and without a network."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minmaxcon import metrics
+from minmaxcon.metrics import AUCEstimate
+from minmaxcon.results import OKABE_ITO, empty_figure, png, style_axes, versions
+from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .training import Fitted
+
+__all__ = ["Evidence", "report_page", "summary_html"]
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b; background: #fff; margin: 0 auto; max-width: 980px;
+  padding: 1.5rem; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .3rem; }
+h2 { font-size: 1.2rem; margin: 2rem 0 .6rem; border-bottom: 1px solid #ddd; padding-bottom: .2rem; }
+p, li { max-width: 46rem; }
+.verdict { border-left: 4px solid #0072B2; background: #f3f8fc; padding: .7rem 1rem; margin: 1rem 0; }
+.verdict.missed { border-color: #D55E00; background: #fdf4ee; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .93rem; }
+th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid #e6e6e6; vertical-align: top; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #555; font-size: .9rem; }
+.small { color: #555; font-size: .9rem; }
+"""
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{style}</style></head>
+<body>{body}</body>
+</html>
+"""
+
+_MOST_FEATURES = 40
+_MOST_GROUPS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a report shows of some rows.
+
+    ``scores`` (n,) are higher for the positive label, ``chance`` (n,) its probabilities, ``label`` (n,) the signs,
+    ``groups`` those that are compared, and ``rivals`` other models' comparisons by name.
+    """
+
+    measured: Measured
+    scores: Any
+    chance: Any
+    label: Any
+    groups: Sequence[GroupSigns]
+    rivals: Mapping[str, Compared]
+
+
+def report_page(
+    title: str,
+    fitted: Fitted,
+    settings: Mapping[str, Any],
+    features: Sequence[tuple[str, float]],
+    evidence: Evidence,
+    rows_name: str,
+) -> str:
+    """Return the page: data, metric in words, what was asked and reached, figures, price, certificate and settings.
+
+    ``settings`` are the estimator's parameters, ``features`` names and coefficients in raw units (none where the model
+    is not linear), and ``rows_name`` is what the rows of the evidence are called.
+    """
+    fit, measured = fitted.fit, evidence.measured
+    missed = "" if fit.max_gap is not None and fit.gap.value <= fit.max_gap else " missed"
+    ended = (
+        f"<strong>{_text(str(fit.status).replace('_', ' '))}.</strong> {_text(fit.status.value)} {_text(fit.reason)}"
+    )
+    words = " ".join(metric.description for metric in measured.metric.members)
+    method = measured.auc.method or "none"
+    counted = f"Positive label {measured.positive!r}; intervals of {measured.confidence:.0%}: {method}."
+    cells = [[repr(c.label), repr(c.group), f"{c.rows:,}", f"{c.weight:,.6g}"] for c in measured.cells]
+    parts = [
+        f"<h1>{_text(title)}</h1>",
+        _small(f"Fair AUC classifier, metric {measured.metric.name}. {words}"),
+        f'<div class="verdict{missed}">{ended}</div>',
+        "<h2>What was asked, and what was reached</h2>",
+        _reached(fitted, measured, rows_name),
+        _list([part.favours for part in measured.groups if part.favours]),
+        _list(measured.reasons),
+        "<h2>Rows behind these numbers</h2>",
+        _table(["label", "group", "rows", "weight"], cells),
+        _small(counted),
+        "<h2>How well each group is ranked</h2>",
+        _figure(_roc_figure(evidence), "ROC curves of each group, with the AUC within the group."),
+        "<h2>How scores are distributed</h2>",
+        _figure(_score_figure(evidence), "Log-odds of the positive label, by label and group."),
+        "<h2>Probabilities by group</h2>",
+        _calibration(evidence),
+    ]
+    if evidence.rivals:
+        figure = _figure(_front_figure(evidence), "AUC and gap of each model.")
+        parts += ["<h2>Beside other models</h2>", figure, _rivals(evidence)]
+    parts += ["<h2>What fairness costs</h2>", _price(fitted)]
+    if fit.max_gap is None:
+        parts += ["<h2>Certificate</h2>", f"<p>{_text(str(fit.solution.certificate))}</p>"]
+    if features:
+        shown = sorted(features, key=lambda pair: -abs(pair[1]))[:_MOST_FEATURES]
+        rows = [[name, f"{value:.6g}"] for name, value in shown]
+        parts += ["<h2>Coefficients in raw units</h2>", _table(["feature", "coefficient"], rows)]
+        if len(features) > len(shown):
+            parts.append(_small(f"The {len(shown)} largest of {len(features):,}."))
+    chosen = [[name, repr(value)] for name, value in settings.items()]
+    parts += ["<h2>Settings and versions</h2>", _table(["setting", "value"], chosen)]
+    parts.append(_small(", ".join(f"{name} {value}" for name, value in versions().items())))
+    return _PAGE.format(title=_text(title), style=_STYLE, body="".join(parts))
+
+
+def summary_html(fitted: Fitted) -> str:
+    """Return the result of a fit in a few lines of HTML, for notebooks."""
+    fit = fitted.fit
+    gap = f"gap {fit.gap}, " if fitted.constrained else ""
+    line = f"{str(fit.status).replace('_', ' ')}: {gap}AUC {fit.auc}, price {fit.price:.4f}"
+    return f'<p style="font-size:.9em"><strong>{_text(line)}</strong><br>{_text(fit.reason)}</p>'
+
+
+def _reached(fitted: Fitted, measured: Measured, rows_name: str) -> str:
+    fit = fitted.fit
+    asked = f"at most {fit.max_gap:g}" if fit.max_gap is not None else "a bound on the surrogate"
+    lines = [["asked", asked, "", ""]]
+    lines.append(
+        ["training rows", _interval(fit.train_gap if fitted.constrained else None), _interval(fit.train_auc), ""]
+    )
+    if fit.validation_auc is not None:
+        lines.append(["held-out part of the fit", _interval(fit.validation_gap), _interval(fit.validation_auc), ""])
+    signed = "" if measured.signed_gap is None else f"{measured.signed_gap.value:+.4f}"
+    lines.append([rows_name, _interval(measured.gap), _interval(measured.auc), signed])
+    return _table(["", "gap", "AUC", "signed gap"], lines)
+
+
+def _price(fitted: Fitted) -> str:
+    fit = fitted.fit
+    free = f"The best model found without a target has AUC {fit.unconstrained_auc} and gap {fit.unconstrained_gap}."
+    return f"<p>{_text(free)} Fairness costs {fit.price:.4f} of AUC on the rows that the target is about.</p>"
+
+
+def _calibration(evidence: Evidence) -> str:
+    rows = []
+    for name, mask in _members(evidence):
+        if mask.any():
+            share, chance = float((evidence.label[mask] > 0).mean()), float(evidence.chance[mask].mean())
+            rows.append([name, f"{int(mask.sum()):,}", f"{share:.3f}", f"{chance:.3f}", f"{chance - share:+.3f}"])
+    table = _table(["group", "rows", "share of positives", "mean probability", "error"], rows)
+    note = (
+        "Probabilities are calibrated on all rows together. A model that may not read the group and whose ranking is"
+        " held to a target is then off by group: the error says by how much."
+    )
+    return table + _small(note)
+
+
+def _rivals(evidence: Evidence) -> str:
+    lines = [["this model", _interval(evidence.measured.auc), _interval(evidence.measured.gap), "", ""]]
+    for name, compared in evidence.rivals.items():
+        other = compared.second
+        lines.append([name, _interval(other.auc), _interval(other.gap), str(compared.auc), str(compared.gap or "")])
+    return _table(["model", "AUC", "gap", "this model's AUC less its", "this model's gap less its"], lines)
+
+
+def _members(evidence: Evidence) -> list[tuple[str, Any]]:
+    """Return what each group is called and its mask (n,); of two groups both, without any all rows."""
+    found = [(str(group.value), group.signs > 0) for group in evidence.groups]
+    if len(evidence.groups) == 1:
+        found.append((str(evidence.groups[0].rest), evidence.groups[0].signs < 0))
+    return found or [("all rows", np.ones(len(evidence.label), dtype=np.bool_))]
+
+
+def _roc_figure(evidence: Evidence) -> Figure:
+    figure = empty_figure(5.6, 4.6)
+    axes = figure.subplots()
+    style_axes(axes)
+    axes.plot([0, 1], [0, 1], color="#9a9a9a", linewidth=0.8)
+    lines = ("-", "--", "-.", ":")
+    for place, (name, mask) in enumerate(_members(evidence)[:_MOST_GROUPS]):
+        scores, positive = evidence.scores[mask], evidence.label[mask] > 0
+        if positive.all() or not positive.any():
+            continue
+        order = np.argsort(-scores, kind="stable")
+        last = np.append(np.diff(scores[order]) != 0, True)  # rows of one score come together
+        true = np.cumsum(positive[order])[last] / positive.sum()
+        false = np.cumsum(~positive[order])[last] / (~positive).sum()
+        area = metrics.auc(scores[positive], scores[~positive])
+        axes.plot(
+            np.append(0.0, false),
+            np.append(0.0, true),
+            color=OKABE_ITO[place],
+            linestyle=lines[place % 4],
+            label=f"{name} (AUC {area:.3f})",
+        )
+    axes.set(xlabel="share of negatives above the threshold", ylabel="share of positives above it")
+    axes.set_aspect("equal")
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    return figure
+
+
+def _score_figure(evidence: Evidence) -> Figure:
+    members = _members(evidence)[:_MOST_GROUPS]
+    figure = empty_figure(7.6, 1.2 + 1.1 * len(members))
+    axes = figure.subplots(len(members), 1, sharex=True, squeeze=False)[:, 0]
+    low, high = np.quantile(evidence.scores, [0.002, 0.998])
+    edges = np.linspace(low, max(high, low + 1e-9), 41)
+    for panel, (name, mask) in zip(axes, members, strict=True):
+        style_axes(panel)
+        for sign, colour, label in ((-1, OKABE_ITO[1], "negative"), (1, OKABE_ITO[0], "positive")):
+            mine = np.clip(evidence.scores[mask & (evidence.label == sign)], edges[0], edges[-1])
+            if mine.size:
+                style: dict[str, Any] = {"histtype": "stepfilled", "alpha": 0.45, "color": colour, "label": label}
+                panel.hist(mine, edges, density=True, **style)
+        panel.set_title(name, fontsize=10, loc="left")
+        panel.set_yticks([])
+    axes[0].legend(frameon=False, fontsize=9, loc="upper right")
+    axes[-1].set_xlabel("log-odds of the positive label")
+    return figure
+
+
+def _front_figure(evidence: Evidence) -> Figure:
+    figure = empty_figure(6.4, 4.0)
+    axes = figure.subplots()
+    style_axes(axes)
+    points = [("this model", evidence.measured), *((name, c.second) for name, c in evidence.rivals.items())]
+    markers = ("o", "s", "^", "D", "v", "P", "X")
+    for place, (name, found) in enumerate(points):
+        if found.gap is not None and found.gap.defined and found.auc.defined:
+            colour, marker = OKABE_ITO[place % len(OKABE_ITO)], markers[place % len(markers)]
+            errors = [[[e.value - e.lower], [e.upper - e.value]] for e in (found.gap, found.auc)]
+            style: dict[str, Any] = {
+                "color": colour,
+                "marker": marker,
+                "linestyle": "",
+                "elinewidth": 0.8,
+                "label": name,
+            }
+            axes.errorbar([found.gap.value], [found.auc.value], xerr=errors[0], yerr=errors[1], **style)
+    axes.set(xlabel=f"{evidence.measured.metric.name} gap", ylabel="AUC")
+    figure.legend(frameon=False, fontsize=9, loc="outside upper left", ncols=3)
+    return figure
+
+
+def _figure(figure: Figure, caption: str) -> str:
+    data = base64.b64encode(png(figure)).decode()
+    width = int(figure.get_size_inches()[0] * 96)
+    image = f'<img src="data:image/png;base64,{data}" alt="{_text(caption)}" width="{width}">'
+    return f"<figure>{image}<figcaption>{_text(caption)}</figcaption></figure>"
+
+
+def _interval(estimate: AUCEstimate | None) -> str:
+    return "" if estimate is None else str(estimate)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def line(tag: str, cells: Sequence[str]) -> str:
+        inside = "".join(f"<{tag}{_number(cell)}>{_text(cell)}</{tag}>" for cell in cells)
+        return f"<tr>{inside}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f'<div class="scroll"><table>{line("th", head)}{body}</table></div>'
+
+
+def _number(cell: str) -> str:
+    return ' class="number"' if cell.lstrip("+-")[:1].isdigit() and " " not in cell else ""
+
+
+def _list(items: Iterable[str]) -> str:
+    inside = "".join(f"<li>{_text(item)}</li>" for item in items)
+    return f"<ul>{inside}</ul>" if inside else ""
+
+
+def _small(text: str) -> str:
+    return f'<p class="small">{_text(text)}</p>'
+
+
+def _text(value: str) -> str:
+    return html.escape(value)

@@ -1,0 +1,124 @@
+"""The report: one page that needs nothing else, tells the numbers of measure, and escapes what it is given."""
+
+from __future__ import annotations
+
+import html
+import re
+import warnings
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from minmaxcon.errors import InvalidInput
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
+
+
+@pytest.fixture(scope="module")
+def few() -> Rows:
+    return biased_rows(200, 0)
+
+
+@pytest.fixture(scope="module")
+def fair(few: Rows) -> FairAUCClassifier:
+    return FairAUCClassifier("inter_group", max_gap=0.05, random_state=0).fit(
+        few.X, few.y, sensitive_features=few.group
+    )
+
+
+class Balance(HTMLParser):
+    """Tags that were opened and not closed; voids aside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def words(page: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+def test_one_page_tells_everything_and_needs_nothing_else(fair: FairAUCClassifier, tmp_path: Path) -> None:
+    rows, path = biased_rows(300, 1), tmp_path / "report.html"
+    other = LogisticRegression(max_iter=1000).fit(rows.X, rows.y)
+    fair.report(path, rows.X, rows.y, sensitive_features=rows.group, rivals={"<b>plain</b>": other}, title="A & <b>")
+    page = path.read_text(encoding="utf-8")
+    parser = Balance()
+    parser.feed(page)
+    assert not parser.open
+    assert len(parser.links) == 3
+    assert all(link.startswith("data:image/png;base64,") for link in parser.links)
+    assert "<script" not in page
+    assert "http" not in page
+    told = words(page)
+    found = fair.measure(rows.X, rows.y, sensitive_features=rows.group)
+    apart = fair.compare(other, rows.X, rows.y, sensitive_features=rows.group)
+    for text in (
+        str(found.gap),
+        str(found.auc),
+        found.favours,
+        str(fair.gap_),
+        str(fair.auc_),
+        fair.reason_,
+        fair.status_.value,
+        f"{fair.price_:.4f}",
+        str(apart.auc),
+        str(apart.gap),
+        f"{fair.coef_[0, 1]:.6g}",
+        "A & <b>",
+        "<b>plain</b>",
+        "max_gap",
+        "numpy",
+    ):
+        assert text in told, text
+    for cell in found.cells:
+        assert f"{cell.rows:,}" in told
+    again = tmp_path / "again.html"
+    fair.report(again, rows.X, rows.y, sensitive_features=rows.group, rivals={"<b>plain</b>": other}, title="A & <b>")
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_a_file_is_replaced_by_the_users_word_alone(fair: FairAUCClassifier, few: Rows, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("mine")
+    with pytest.raises(InvalidInput):
+        fair.report(path, few.X, few.y, sensitive_features=few.group)
+    assert path.read_text() == "mine"
+    fair.report(path, few.X, few.y, sensitive_features=few.group, overwrite=True)
+    assert path.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("kind", ["kappa", "no groups", "one class of a group"])
+def test_whatever_was_fitted_can_be_reported(few: Rows, tmp_path: Path, kind: str) -> None:
+    import minmaxcon as mm
+
+    settings: dict[str, Any] = {"random_state": 0}
+    if kind == "kappa":
+        settings |= {"kappa": 0.2, "solver": mm.SFLS(oracle=mm.SMD(steps=50), levels=2)}
+    group = None if kind == "no groups" else few.group
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fitted = FairAUCClassifier("group", **settings).fit(few.X, few.y, sensitive_features=group)
+    rows = few.take(np.flatnonzero((few.group == "a") | (few.y == "no"))) if kind == "one class of a group" else few
+    path = tmp_path / "report.html"
+    fitted.report(path, rows.X, rows.y, sensitive_features=None if group is None else rows.group)
+    assert ("Certificate" in path.read_text()) == (kind == "kappa")
+
+
+def test_notebooks_show_the_result_of_a_fit(fair: FairAUCClassifier) -> None:
+    shown = fair._repr_mimebundle_()["text/html"]
+    assert str(fair.gap_) in html.unescape(shown)
+    assert str(fair.gap_) not in FairAUCClassifier()._repr_mimebundle_()["text/html"]
