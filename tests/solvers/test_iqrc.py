@@ -114,6 +114,58 @@ def test_adapted_weights_lower_the_objective_and_prove_above_the_modulus() -> No
     assert np.isinf(solution.trace["stationarity"][weights <= modulus]).all()
 
 
+class Quadratic(mm.StochasticMinMaxConstraint):
+    """f(x) = 1/2 x'Ax + <b, x> with an indefinite matrix, whose least eigenvalue is minus the modulus."""
+
+    def __init__(self, rng: np.random.Generator, size: int, bound: float, name: str) -> None:
+        square = rng.normal(size=(size, size))
+        self.matrix, self.slope = (square + square.T) / 2.0, rng.normal(size=size)
+        self.weak_convexity = max(1e-3, -float(np.linalg.eigvalsh(self.matrix)[0]))
+        self.bound, self.name = bound, name
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        along = x @ self.matrix
+        value = 0.5 * (along * x).sum(-1) + x @ self.slope
+        return mm.Evaluation(value, x[..., :0], lambda y, _: y[..., None] * (along + self.slope))
+
+    def near(self, cp: Any, u: Any, x: Array, weight: float) -> Any:
+        """f(u) + weight/2 |u - x|^2 as a convex expression."""
+        matrix = cp.psd_wrap(self.matrix + weight * np.eye(len(x)))
+        return 0.5 * cp.quad_form(u, matrix) + (self.slope - weight * x) @ u + 0.5 * weight * float(x @ x)
+
+
+@pytest.mark.parametrize(
+    "seed, factor",
+    [(1, None), *(pytest.param(s, f, marks=pytest.mark.rel) for s in range(2, 10) for f in (None, 1.05, 3.0))],
+)
+def test_what_is_solved_lies_near_the_proximal_point_of_a_conic_solver(seed: int, factor: float | None) -> None:
+    """Random quadratics of known modulus, below, just above and far above which weights are tried."""
+    import cvxpy as cp
+
+    from minmaxcon.reference.solver import minimize
+
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 6))
+    objective = Quadratic(rng, size, 0.0, "objective")
+    constraint = Quadratic(rng, size, float(rng.uniform(0.1, 1.0)), "constraint")
+    data = mm.Finite({"points": rng.normal(size=(20, size))})
+    problem = mm.MinMaxProblem(objective, [constraint], mm.Ball(size, 2.0), data)
+    oracle = mm.SFLS(oracle=mm.MirrorProx(steps=30), levels=4, least_span=0.0)
+    weight = None if factor is None else factor * problem.modulus
+    solution = mm.solve(problem, mm.IQRC(oracle=oracle, weight=weight, iterations=12), seed=0)
+    assert solution.feasible
+    if factor is None:
+        assert solution.status is mm.Status.SOLVED
+    if solution.status is mm.Status.SOLVED:
+        last, claimed = float(solution.trace["weight"][-1]), float(solution.trace["stationarity"][-1])
+        assert last > problem.modulus
+        u = cp.Variable(size)
+        f, g = (function.near(cp, u, solution.x, last) for function in (objective, constraint))
+        below = [g <= constraint.bound, cp.norm(u) <= 2.0]
+        minimize(cp, f, below)
+        assert np.linalg.norm(u.value - solution.x) <= claimed + 1e-6
+
+
 def test_the_rule_of_weights() -> None:
     """A weight that held a step back falls, one that failed rises; a declared modulus bounds it."""
     rule, yes = WeightRule(np.inf), np.array([True])

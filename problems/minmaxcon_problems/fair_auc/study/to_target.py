@@ -42,7 +42,7 @@ __all__ = ["OURS", "Instance", "Reached", "TargetResult", "bench_target", "first
 
 OURS = "minmaxcon, default"
 _ROWS, _MOMENTS = "Clarabel, rows", "Clarabel, moments by hand"
-_CONIC_NUMBERS = 2**22
+_CONIC_NUMBERS = 2**21
 """Rows x features above which the conic form by rows is not tried: it takes minutes and many GB."""
 
 _FEASIBLE = 1e-7
