@@ -274,7 +274,9 @@ def import_failure(name: str) -> str:
 
     What hangs there, or ends the interpreter, spares this process. Packages of minmaxcon are not tried.
     """
-    point = _entry_points()[name]
+    point = _entry_points().get(name)
+    if point is None:
+        return ""
     module = str(point.value).partition(":")[0]
     if not isinstance(point, EntryPoint) or module.partition(".")[0] in ("minmaxcon", "minmaxcon_problems"):
         return ""

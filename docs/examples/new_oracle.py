@@ -31,10 +31,12 @@ class FullDescent(mm.Oracle):
     def __init__(self, steps=1000):
         self.steps, self.rule = steps, mm.Adaptive()
 
-    def begin(self, problem, start, *, accuracy=0.0, confidence=0.9, effort=1.0):
+    def begin(self, problem, start, *, accuracy=0.0, confidence=0.9, effort=None):
         dual = problem.dual()
         y = dual.center(start.x) if start.dual is None else dual.warm(start.dual, 0.05)
-        return State(problem, dual, start.position, start.x, y, self.rule.start(problem, dual, start.x, None))
+        return State(
+            problem, dual, start.position, start.x, y, self.rule.start(problem, dual, start.x, None, start.memory)
+        )
 
     def advance(self, state):
         problem, dual, x, y, memory, sums = state.problem, state.dual, state.x, state.y, state.memory, state.sums
@@ -46,7 +48,7 @@ class FullDescent(mm.Oracle):
             gradient = found.pullback(y.weights, a)
             if problem.proximal is not None:
                 gradient = gradient + problem.proximal.gradient(problem.primal, x)
-            eta, tau, weight, memory = self.rule.next(memory, x, gradient, u, v)
+            eta, tau, weight, memory = self.rule.next(memory, problem, x, gradient, u, v)
             sums = tuple(s + weight * part for s, part in zip(sums, (x, y.weights, a, 1.0), strict=True))
             x, y = problem.primal.prox(x, gradient, eta), dual.prox(y, u, v, tau)
         return replace(state, x=x, y=y, memory=memory, sums=sums, steps=state.steps + 50)
@@ -65,7 +67,7 @@ class FullDescent(mm.Oracle):
             values=values,
             samples=0,  # drawn
             steps=state.steps,
-            next=mm.Start(state.x, state.y, state.position),
+            next=mm.Start(state.x, state.y, state.position, self.rule.kept(state.memory)),
             failure=tuple(None if ok else "a value is not finite" for ok in np.isfinite(values).all(axis=1)),
         )
 

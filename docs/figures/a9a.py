@@ -1,8 +1,8 @@
 """Print the numbers on a9a and loanapp that the pages of theory quote.
 
-Run as ``python docs/figures/a9a.py SECTION`` with one or several of exact, scan, sides, generator, upper, levels and
-theta, or all of them without a word. The data set a9a must be at hand (``minmaxcon data`` says where it is looked for),
-and the extra ``reference`` installed. The exact solutions take some seconds each.
+Run as ``python docs/figures/a9a.py SECTION`` with one or several of exact, scan, sides, generator, upper, levels,
+together, or all of them without a word. The data set a9a must be at hand (``minmaxcon data`` says where it is looked
+for), and the extra ``reference`` installed. The exact solutions take some seconds each.
 """
 
 from __future__ import annotations
@@ -88,18 +88,17 @@ def levels() -> None:
         print(f"{metric}, kappa .2: f* - lower = {solve_exact(problem).objective - found.lower:.1e} after 9 levels")
 
 
-def theta() -> None:
-    """Print what twelve bounds in one solve reach within twelve levels, by theta."""
+def together() -> None:
+    """Print what twelve bounds in one solve reach, and the steps and levels that it takes."""
     kappas = np.round(np.geomspace(0.05, 1.0, 12), 3).tolist()
-    for value in (0.6, 1.0):
-        solver = mm.SFLS(theta=value, levels=12, tolerance=1e-6)
-        solution = mm.solve(load("inter_group", kappas), solver, seed=0)
-        reached = [c.gap / (0.5 - c.lower) for c in solution.certificate]
-        shown = ", ".join(f"{kappa:g}: {share:.2%}" for kappa, share in zip(kappas, reached, strict=True))
-        print(f"theta {value:g}, relative optimality at most {shown}")
+    solution = mm.solve(load("inter_group", kappas), mm.SFLS(), seed=0)
+    reached = [c.gap / (0.5 - c.lower) for c in solution.certificate]
+    shown = ", ".join(f"{kappa:g}: {share:.2%}" for kappa, share in zip(kappas, reached, strict=True))
+    print(f"relative optimality at most {shown}")
+    print(f"{solution.steps} steps in {int(solution.trace['level'].max()) + 1} levels")
 
 
-SECTIONS = {part.__name__: part for part in (exact, scan, sides, generator, upper, levels, theta)}
+SECTIONS = {part.__name__: part for part in (exact, scan, sides, generator, upper, levels, together)}
 
 if __name__ == "__main__":
     for section in sys.argv[1:] or SECTIONS:

@@ -15,7 +15,7 @@ from minmaxcon.cli.options import Flag, Whole, names_of, wholes_of
 from minmaxcon.cli.output import Output, ProgressLine, table, wrapped
 from minmaxcon.cli.solve import load, load_problem
 from minmaxcon.registry import import_failure
-from minmaxcon.solvers import named_solver, solver_names
+from minmaxcon.solvers import AUTO, named_solver, solver_names
 
 if TYPE_CHECKING:
     from minmaxcon.results.comparison import Comparison
@@ -29,8 +29,8 @@ TIME_LIMIT = 10.0
 """Seconds a solve may take where no budget is given."""
 
 _SOLVERS = (
-    f"Names separated by commas, of {', '.join(solver_names())}; by default all that take the problem. Settings may "
-    "follow a name, as in sfls:steps=500:tolerance=0.01."
+    f"Names separated by commas, of {', '.join(solver_names())}, or auto for the one that fits; by default all "
+    "that take the problem. Settings may follow a name but auto, as in sfls:steps=500:tolerance=0.01."
 )
 
 
@@ -119,17 +119,20 @@ def _files(found: Sequence[Comparison], data: str) -> dict[str, bytes]:
     return {**files, "comparison.png": png(comparison_figure(found))}
 
 
-def _chosen(words: Sequence[str] | None) -> dict[str, mm.Solver]:
+def _chosen(words: Sequence[str] | None) -> dict[str, mm.Solver | str]:
     """Make the solvers that were asked for, by name and settings such as ``sfls:steps=500``, before anything is loaded.
 
     InvalidInput if there is no such solver, or it has no such setting or refuses its value.
     """
     known = solver_names()
-    found = {}
+    found: dict[str, mm.Solver | str] = {}
     for word in known if words is None else words:
         name, *settings = word.split(":")
+        if word == AUTO:
+            found[word] = AUTO
+            continue
         if name not in known:
-            raise mm.UnknownName("solvers", name, known)
+            raise mm.UnknownName("solvers", name, [*known, AUTO])
         parts = [setting.partition("=") for setting in settings]
         if not all(key and value for key, _, value in parts):
             raise mm.InvalidInput("solvers", word, "settings follow the name as in sfls:steps=500:tolerance=0.01.")
@@ -155,7 +158,11 @@ def _that_apply(found: Comparison) -> Comparison:
 
 
 def _comparisons(
-    name: str, solvers: Mapping[str, mm.Solver], budget: Mapping[str, Any], options: Mapping[str, Any], output: Output
+    name: str,
+    solvers: Mapping[str, mm.Solver | str],
+    budget: Mapping[str, Any],
+    options: Mapping[str, Any],
+    output: Output,
 ) -> list[Comparison]:
     from minmaxcon.results.comparison import compare as compare_solvers
 

@@ -18,7 +18,7 @@ from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
 from minmaxcon.memory import VARIABLE, parsed
 from minmaxcon.registry import Compares, SavesModels, cause_of
-from minmaxcon.solvers import automatic, named_solver, solver_names
+from minmaxcon.solvers import AUTO, automatic, named_solver, solver_names
 
 if TYPE_CHECKING:
     from minmaxcon.results import RunRecord, RunsRecord
@@ -68,10 +68,10 @@ def solve(
         The problem; `minmaxcon problems` lists all.
     solver
         sfls, the level-set method; iqrc, the proximal method for weakly convex problems; successive, successive
-        approximation of true measures; or another that `minmaxcon compare --help` names. By default one that fits the
-        problem.
+        approximation of true measures; or another that `minmaxcon compare --help` names. auto, the default, takes one
+        that fits the problem.
     steps
-        Steps of mirror descent in the first level (later ones grow); 4000 for sfls, 1000 for iqrc by default.
+        Steps of mirror descent in the first level (later ones grow); 100 for sfls, 1000 for iqrc by default.
     batch_size
         Samples a step; 100 by default.
     seed
@@ -107,7 +107,7 @@ def solve(
     if seed < 0:
         raise mm.InvalidInput("seed", seed, "must be at least 0.")
     settings = {name: value for name, value in (("steps", steps), ("batch_size", batch_size)) if value is not None}
-    if solver is not None:
+    if solver not in (None, AUTO):
         named_solver(solver, **settings)  # what is wrong with it is said before anything is loaded
     if out is not None:
         check_folder(out, overwrite=overwrite)
@@ -133,6 +133,7 @@ def solve(
 
 def _chosen(problem: mm.MinMaxProblem, name: str | None, settings: Mapping[str, Any]) -> tuple[str, mm.Solver]:
     """Return a solver and its name: the one asked for, else one that fits; with settings of mirror descent, by that."""
+    name = None if name == AUTO else name
     if name is None and settings:
         fitting = (each for each in ("successive", "sfls", "iqrc") if named_solver(each).needs.missing(problem) is None)
         name = next(fitting, "sfls")

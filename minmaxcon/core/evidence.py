@@ -35,6 +35,12 @@ _DRAWN = 12
 
 _ROWS = 4096
 
+_SHARES = (1e-3, 1e-2, 1e-4)
+"""Where, on the way from u to the vertex that attains the bound, another tangent is tried."""
+
+_ROUNDS = 8
+_MIXTURES = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Evidence:
@@ -93,8 +99,9 @@ def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = Non
     r"""Return what multipliers of one run prove, exactly on finite data.
 
     The bound is :math:`L(u) + \min_{v\in X}\langle\nabla L(u), v - u\rangle` less an allowance for rounding, at a
-    point u that makes it large. It holds where L is convex and its gradient is one, so both are tried: at points near u
-    and far from it L must not lie below its tangent.
+    point u that makes it large. At a kink no single tangent is flat, so tangents near u, in the directions in which the
+    bound is attained, are mixed with it as long as that helps. The bound holds where L is convex and its gradient is
+    one, so both are tried: at points near u and far from it L must not lie below the tangents.
 
     Parameters
     ----------
@@ -120,11 +127,16 @@ def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = Non
     if saddle.fault:
         return Proved(*nothing, saddle.fault)
     u = saddle.minimiser(problem.start_point(1)[0] if near is None else near)
-    value, size, gradient = saddle.at(u)
-    vertex_value, vertex = (np.asarray(to_numpy(part), dtype=np.float64) for part in saddle.linear_minimum(gradient))
-    bound = value + float(vertex_value) - float(gradient @ u)
-    bound -= _ROUNDING * (1e-300 + size + abs(float(vertex_value)) + float(np.abs(gradient) @ np.abs(u)))
-    fault = saddle.below_its_tangent(u, value, gradient, vertex)
+    line = saddle.tangent(u)
+    bound, vertex = saddle.least(line)
+    fault = saddle.below_its_tangent(u, line, vertex)
+    for share in _SHARES * (0 if fault or saddle.closed else _ROUNDS):
+        other = saddle.tangent(u + share * (vertex - u))
+        bound, vertex, line = max(
+            ((*saddle.least(mixed), mixed) for mixed in ((1 - g) * line + g * other for g in _MIXTURES)),
+            key=lambda one: one[0],
+        )
+    fault = fault or saddle.below_its_tangent(u, line, vertex)
     if fault or not math.isfinite(bound):
         return Proved(*nothing, fault or "the bound is not finite.")
     if y[0] > 0:
@@ -138,7 +150,7 @@ class _Lagrangian:
     """L and its gradient on the full data, in float64, at any number of points; ``fault`` where a term is none."""
 
     def __init__(self, problem: MinMaxProblem, y: Any, a: Any) -> None:
-        self.problem, self.y, self.a = problem, y, a
+        self.problem, self.primal, self.y, self.a, self.closed = problem, problem.primal, y, a, False
         self.data = in_double(problem.data)
         self.like = namespace(problem.data.like).double(problem.data.like)
         functions = (problem.objective, *problem.constraints)
@@ -195,9 +207,18 @@ class _Lagrangian:
             gradient = gradient + np.asarray(to_numpy(self.problem.proximal.gradient(self.problem.primal, x)))
         return float(value[0]), float(size[0]), np.asarray(gradient, dtype=np.float64)[0]
 
-    def linear_minimum(self, gradient: Any) -> tuple[Any, Any]:
-        value, vertex = self.problem.primal.linear_minimum(namespace(self.like).asarray(gradient[None], self.like))
-        return value[0], vertex[0]
+    def tangent(self, u: Any) -> Any:
+        """Return the tangent at a point (d,), a vector: its constant, the size of its terms, and its gradient."""
+        value, size, gradient = self.at(u)
+        return np.concatenate([[value - gradient @ u, size + np.abs(gradient) @ np.abs(u)], gradient])
+
+    def least(self, line: Any) -> tuple[float, Any]:
+        """Return the minimum over X of a mixture of tangents, less an allowance for rounding, and a minimiser."""
+        gradient = namespace(self.like).asarray(line[None, 2:], self.like)
+        least, vertex = (
+            np.asarray(to_numpy(part), dtype=np.float64)[0] for part in self.primal.linear_minimum(gradient)
+        )
+        return float(line[0] + least - _ROUNDING * (1e-300 + line[1] + abs(least))), vertex
 
     def minimiser(self, near: Any) -> Any:
         """Return a point of X with a small L; any point of X gives a valid bound."""
@@ -205,6 +226,7 @@ class _Lagrangian:
         center = None if proximal is None else np.asarray(proximal.center).reshape(-1)
         weight = 0.0 if proximal is None else proximal.weight
         found = self.problem.family.lagrangian_minimizer(self.y, self.a, self.data, center, weight)
+        self.closed = found is not None
         if found is None:
             xp = namespace(self.like)
             level = self.problem.at_level(np.zeros(1))
@@ -212,15 +234,15 @@ class _Lagrangian:
             found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300)[0])[0]
         return np.asarray(found, dtype=np.float64)
 
-    def below_its_tangent(self, u: Any, value: float, gradient: Any, vertex: Any) -> str:
-        """Say where L lies below its tangent at u, so that it is not convex or the gradient is none."""
+    def below_its_tangent(self, u: Any, line: Any, vertex: Any) -> str:
+        """Say where L lies below tangents from near u, so that it is not convex or the gradient is none."""
         drawn = np.asarray(self.problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
         far = np.concatenate([drawn, vertex[None], np.asarray(to_numpy(self.problem.start_point(1)), dtype=np.float64)])
         tried = np.concatenate([u + share * (far - u) for share in (1.0, 0.1, 1e-3)])
         with np.errstate(over="ignore", invalid="ignore"):
             values, sizes, _ = self.values(tried)
-            below = value + (tried - u) @ gradient - values
-        allowed = _SLACK * (sizes + abs(value))
+            below = line[0] + tried @ line[2:] - values
+        allowed = _SLACK * (sizes + line[1])
         worst = int(np.nanargmax(below - allowed)) if np.isfinite(below).any() else 0
         if np.isfinite(below[worst]) and below[worst] > allowed[worst]:
             fault = "a gradient or the declared convexity is wrong; run `minmaxcon check`."

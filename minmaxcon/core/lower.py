@@ -116,15 +116,25 @@ def _frank_wolfe(problem: LevelProblem, x: Array, weights: Array, scaled: Array)
 
 
 def _bound(problem: LevelProblem, x: Array, value: Array, gradient: Array, size: Array) -> Any:
+    """Return the minimum over X of the linearisation at x."""
+    return _least(problem, *_line(x, value, gradient, size))
+
+
+def _line(x: Array, value: Array, gradient: Array, size: Array) -> tuple[Array, Array, Array]:
+    """Return a linearisation as a function of x: its constant (R,), its gradient (R, d), and the size of its terms."""
     xp = namespace(x)
     # A sum of products loses by each of them, also where they cancel.
-    terms = (problem.primal.linear_minimum(gradient)[0], xp.dot(xp.abs(gradient), xp.abs(x)), xp.dot(gradient, x))
-    least, moved, along = (np.asarray(to_numpy(term), dtype=np.float64) for term in terms)
-    value, size = (np.asarray(to_numpy(term), dtype=np.float64) for term in (value, size))
+    return value - xp.dot(gradient, x), gradient, size + xp.dot(xp.abs(gradient), xp.abs(x))
+
+
+def _least(problem: LevelProblem, constant: Array, gradient: Array, size: Array) -> Any:
+    """Return the minimum over X of a linear function, less what rounding may have added to it."""
+    terms = (problem.primal.linear_minimum(gradient)[0], constant, size)
+    least, constant, size = (np.asarray(to_numpy(term), dtype=np.float64) for term in terms)
     # Sums over the data are right to some 1e-6 or 1e-13 of their size; a bound must not profit from that, all the less
     # as it is divided by the weight of the objective. Sizes are those of the terms, so that units do not matter.
-    bytes_ = x.dtype.itemsize
-    return value + least - along - _ROUNDING[bytes_] * (size + np.abs(least) + moved) - _TINY[bytes_]
+    bytes_ = gradient.dtype.itemsize
+    return constant + least - _ROUNDING[bytes_] * (size + np.abs(least)) - _TINY[bytes_]
 
 
 def minimize_lagrangian(
@@ -139,6 +149,14 @@ def minimize_lagrangian(
     tolerance: float = 1e-10,
 ) -> tuple[Array, Any]:
     r"""Minimise the Lagrangian over X by accelerated prox steps with backtracking and restarts.
+
+    The bound is the best of the linearisations at single points :math:`m_j`, which are tight at the minimiser of a
+    smooth function, and of their averages
+
+    .. math:: \min_{u\in X}\sum_jw_j\big(\Phi(m_j) + \langle\nabla\Phi(m_j), u - m_j\rangle\big)\Big/\sum_jw_j,
+
+    with the weights of the acceleration, which serve functions with kinks: no single gradient vanishes at a kink, and
+    an average may.
 
     Parameters
     ----------
@@ -169,14 +187,22 @@ def minimize_lagrangian(
     best, active = np.full(problem.runs, -np.inf), np.ones(problem.runs, dtype=bool)
     rounding = 0.25 * _ROUNDING[start.dtype.itemsize]
     value_x, size_x, slope = problem.lagrangian_at(x, weights, scaled)
+    highest, total = best, 0.0 * speed
+    lines = [0.0 * value_x, 0.0 * x, 0.0 * value_x]
     for _ in range(iterations):
         if momentum is x:
             value, gradient, size = value_x, slope(), size_x
         else:
             value, gradient, size = problem.lagrangian_terms(momentum, weights, scaled)
         bound = _bound(problem, momentum, value, gradient, size)
+        total = total + speed
+        share = speed / total
+        for i, part in enumerate(_line(momentum, value, gradient, size)):
+            mean = lines[i]
+            lines[i] = mean + (share if part.ndim > 1 else share[:, 0]) * (part - mean)
         # A run that has ended keeps its bound, so that it is the one of the run alone.
-        points, best = where_runs(active & (bound > best), (momentum, bound), (points, best))
+        points, highest = where_runs(active & (bound > highest), (momentum, bound), (points, highest))
+        best = np.where(active, np.fmax(np.fmax(best, highest), _least(problem, *lines)), best)
         least = tolerance * np.asarray(to_numpy(size))
         active = active & ~_enough(np.asarray(to_numpy(value_x)), best, upper, known, least)
         if not active.any():

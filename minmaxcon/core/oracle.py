@@ -27,11 +27,15 @@ class Start:
         Warm duals; None for the generator's centre.
     position : Position
         Where the data are read from.
+    memory : tuple of array or None
+        What an oracle keeps from one query to the next, such as step sizes: arrays of one row a run, zero in the rows
+        of runs that it was not asked about. None at first.
     """
 
     x: Array
     dual: DualPoint | None
     position: Position
+    memory: tuple[Array, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,7 +101,7 @@ class Oracle(ABC):
         *,
         accuracy: float = 0.0,
         confidence: float = 0.9,
-        effort: float = 1.0,
+        effort: float | None = None,
     ) -> Any:
         r"""Return the state at the start of a query.
 
@@ -112,8 +116,9 @@ class Oracle(ABC):
             and confidence, as SMD does.
         confidence : float
             The probability :math:`1 - \delta` with which it is wanted.
-        effort : float
-            Factor, at least 1, by which this query should be longer than the oracle's ordinary one.
+        effort : float, optional
+            In a sequence of queries that grow, the factor, at least 1, by which this one should be longer than the
+            shortest that is worth its end. None for a query that stands alone.
         """
 
     def take(self, runs: Any) -> Self:

@@ -212,7 +212,7 @@ class ExactOracle(Oracle):
             target=float(accuracy),
             x=x,
             y=y,
-            size=Steps.first(x, 2.0),
+            size=Steps.first(x, 2.0, start.memory),
             slack=xp.zeros((x.shape[0], 1), x) + _ROUNDING[x.dtype.itemsize],
             sums=sums,
             weight=sums[:, :1] + 0.0,
@@ -241,7 +241,7 @@ class ExactOracle(Oracle):
             values=best.values,
             samples=state.samples,
             steps=state.steps,
-            next=Start(state.x, state.y, self._position(state)),
+            next=Start(state.x, state.y, self._position(state), state.size.kept),
             failure=state.failure,
         )
 

@@ -53,6 +53,7 @@ class ExtraGradient(StochasticOracle):
     """
 
     _batches_a_step = 2
+    _keeps = False  # steps know the first gradient only: longer ones at once may lead far from where it holds
 
     def _run(self, state: StochasticState, batches: Iterator[Batch]) -> StochasticState:
         problem, dual, proximal, primal = state.problem, state.dual, state.problem.proximal, state.problem.primal
@@ -67,7 +68,7 @@ class ExtraGradient(StochasticOracle):
             u, v = ahead.F - bounds, ahead.G
             gradient = ahead.pullback(y.weights, dual.scaled(y))
             size = xp.dot(gradient, gradient)[..., None]
-            eta, tau, weight, memory = self.step_rule.next(memory, x, gradient, u, v)
+            eta, tau, weight, memory = self.step_rule.next(memory, problem, x, gradient, u, v)
             x_ahead = primal.prox(x, gradient, eta, center=center, weight=pull)
             y_ahead = dual.prox(y, u, v, tau)
             found = problem.family.evaluate(x_ahead, second)
@@ -91,7 +92,7 @@ class ExtraGradient(StochasticOracle):
         found = problem.family.evaluate(x, batches[0])
         gradient = found.pullback(state.y.weights, state.dual.scaled(state.y))
         u = found.F - namespace(x).asarray(problem.bounds, x)
-        eta = self.step_rule.next(state.memory, x, gradient, u, found.G)[0]
+        eta = self.step_rule.next(state.memory, problem, x, gradient, u, found.G)[0]
         center, pull = proximal_parts(problem, x)
         ahead = problem.primal.prox(x, gradient, eta, center=center, weight=pull)
         return [(x, batches[0]), (ahead, batches[1])]

@@ -75,10 +75,23 @@ class Steps:
     dual: Array
 
     @classmethod
-    def first(cls, x: Array, growth: float) -> Steps:
-        """Return the steps at the start of a query of the runs of x (R, d)."""
-        zero = namespace(x).zeros((x.shape[0], 1), x)
-        return cls(zero + _FIRST_STEP, zero + 1.0, zero + growth, zero, zero)
+    def first(cls, x: Array, growth: float, kept: tuple[Array, ...] | None = None) -> Steps:
+        """Return the steps at the start of a query of the runs of x (R, d).
+
+        Runs for which ``kept`` has steps of the query before start from those, without the first growth.
+        """
+        xp = namespace(x)
+        zero = xp.zeros((x.shape[0], 1), x)
+        first = (zero + _FIRST_STEP, zero + 1.0, zero + growth)
+        if kept is not None:
+            some = kept[0] > 0
+            first = tuple(xp.where(some, old, new) for old, new in zip(kept, first, strict=True))
+        return cls(*first, zero, zero)
+
+    @property
+    def kept(self) -> tuple[Array, ...]:
+        r""":math:`\gamma, \sigma` and the growth, from which a following query starts."""
+        return self.gamma, self.ratio, self.growth
 
     @property
     def eta(self) -> Array:

@@ -20,6 +20,12 @@ __all__ = ["MirrorProx", "MirrorProxState"]
 _SAMPLES_AT_ONCE = 200_000
 _FIRST_WINDOW = 8
 
+_ALONE = 1000
+"""Most trials of a query that stands alone, where the user gives no number."""
+
+_FIRST = 20
+"""Those of the first of a sequence of growing queries, of which each begins where the one before ended."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MirrorProxState(SaddleState):
@@ -48,8 +54,9 @@ class MirrorProx(ExactOracle):
 
     Parameters
     ----------
-    steps : int
-        Largest number of trials a query; each costs two passes over the data, one where it is rejected.
+    steps : int, optional
+        Largest number of trials of a query; of the first, where they grow. Each costs two passes over the data, one
+        where it is rejected. By default 20 there, and 1,000 of a query that stands alone.
     relative_accuracy : float
         A run ends as soon as U - D is at most this share of abs(U), which is all that the level method makes use of;
         0 for the accuracy alone that is asked for in the query.
@@ -72,13 +79,13 @@ class MirrorProx(ExactOracle):
 
     def __init__(
         self,
-        steps: int = 1000,
+        steps: int | None = None,
         relative_accuracy: float = 0.1,
         entropy_weight: EntropyWeight = "free",
         mixing: float = 0.05,
     ) -> None:
         super().__init__(relative_accuracy, entropy_weight, mixing)
-        self.steps = whole("steps", steps)
+        self.steps = None if steps is None else whole("steps", steps)
 
     def begin(
         self,
@@ -87,10 +94,11 @@ class MirrorProx(ExactOracle):
         *,
         accuracy: float = 0.0,
         confidence: float = 0.9,
-        effort: float = 1.0,
+        effort: float | None = None,
     ) -> MirrorProxState:
         """See :meth:`Oracle.begin`; nothing is random, so the confidence is 1."""
-        first, field = self._first(problem, start, accuracy, self.steps * effort, _FIRST_WINDOW)
+        steps = self.steps or (_ALONE if effort is None else _FIRST)
+        first, field = self._first(problem, start, accuracy, steps * (effort or 1.0), _FIRST_WINDOW)
         return MirrorProxState(**{name: getattr(first, name) for name in SaddleState.__dataclass_fields__}, field=field)
 
     def advance(self, state: MirrorProxState) -> MirrorProxState:

@@ -27,8 +27,9 @@ class SMD(StochasticOracle):
 
     Parameters
     ----------
-    steps : int
-        Steps a query.
+    steps : int, optional
+        Steps of a query; of the first, where they grow. By default 100 there (1,000 on a stream, where nothing is
+        evaluated exactly), and 4,000 of a query that stands alone.
     batch_size : int
         Samples a step; 1 is allowed, as every sample's terms are unbiased.
     step_rule : {"adaptive", "inverse_sqrt", "theory"} or StepRule
@@ -66,7 +67,7 @@ class SMD(StochasticOracle):
             gradient = found.pullback(y.weights, scaled)
             if proximal is not None:
                 extra = proximal.value(primal, x)[..., None]
-            eta, tau, weight, memory = rule.next(memory, x, gradient, u, v)
+            eta, tau, weight, memory = rule.next(memory, problem, x, gradient, u, v)
             size = xp.dot(gradient, gradient)[..., None]
             joined = xp.concat((x, y.weights, scaled, u, v, extra, size))
             joined *= weight

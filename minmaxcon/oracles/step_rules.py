@@ -10,6 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +41,10 @@ Probe = Callable[[], tuple[Array, Array]]
 """Measures the mean squared dual norms of the stochastic gradients in x and in (y, a) over the sets, each (R,)."""
 
 
+Kept = tuple[Array, ...] | None
+"""What a rule keeps from one query to the next, arrays of one row a run."""
+
+
 class StepRule(ABC):
     """A rule for step sizes."""
 
@@ -65,7 +70,9 @@ class StepRule(ABC):
         return other
 
     @abstractmethod
-    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+    def start(
+        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, kept: Kept = None
+    ) -> Any:
         """Return the memory at the start of a query.
 
         Parameters
@@ -78,16 +85,26 @@ class StepRule(ABC):
             The starting points.
         probe : callable
             Measures gradients at points drawn from the sets; it draws from the data only when called.
+        kept : tuple of array, optional
+            What :meth:`kept` gave of the query before, zero in the rows of runs that had none.
         """
 
+    def kept(self, memory: Any) -> Kept:
+        """Return what the next query starts from, arrays of one row a run; by default nothing."""
+        return None
+
     @abstractmethod
-    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+    def next(
+        self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
+    ) -> tuple[Any, Any, Any, Any]:
         r"""Return :math:`\eta_t`, :math:`\tau_t`, the averaging weight (each (R, 1) or a number), and the memory.
 
         Parameters
         ----------
         memory : object
             The rule's memory.
+        problem : LevelProblem
+            The level problem, whose geometry has the norms.
         x, gradient : array (R, d)
             The primal point and stochastic gradient.
         u : array (R, k)
@@ -97,14 +114,28 @@ class StepRule(ABC):
         """
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Travel:
+    """Memory of :class:`Adaptive`: the start, squared distance, sums of squares, dual scale (R, 1), and steps taken."""
+
+    origin: Array
+    distance: Array
+    gradients: Array
+    duals: Array
+    scale: Any
+    steps: int
+
+
 class Adaptive(StepRule):
     r"""Distance over gradients, the default: no step size to tune.
 
     .. math::
-        \eta_t = \frac{\max(d_0, \max_{s\le t}|x_s - x_0|)}{\sqrt{\sum_{s\le t}|g_{x,s}|^2}}, \qquad
+        \eta_t = \frac{\max(d_0, \max_{s\le t}\|x_s - x_0\|)}{\sqrt{\sum_{s\le t}\|g_{x,s}\|_*^2}}, \qquad
         \tau_t = \frac{cK}{\sqrt{\phi + \sum_{s\le t}(\max_i u_{s,i}^2 + |v_s|_2^2)}}
 
-    Sums restart at each level. The averaging weight is :math:`\eta_t`.
+    with norm and dual norm of the geometry. Sums restart at each query, while the distance goes on from half of that of
+    the query before, so that a query need not learn again how far the solution may lie. The averaging weight is
+    :math:`t\eta_t`: the steps after the first few, which still carry the start, count most.
 
     Parameters
     ----------
@@ -131,23 +162,38 @@ class Adaptive(StepRule):
         self.floor = number("floor", floor, "must be positive and finite.", above=0.0)
         self.settings = (self.distance, self.dual_scale)
 
-    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+    def start(
+        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, kept: Kept = None
+    ) -> Any:
         """See :meth:`StepRule.start`."""
-        zero = namespace(x).zeros((x.shape[0], 1), x)
+        xp = namespace(x)
+        zero = xp.zeros((x.shape[0], 1), x)
+        distance = zero + _column(self.distance, x) ** 2
+        if kept is not None:
+            distance = xp.maximum(distance, _KEPT * kept[0])
         scale = _column(self.dual_scale, x) * float(dual.entropy_weight)
         # the floor under the gradients only matters where they vanish, and bounds the step there
-        return x, zero + _column(self.distance, x) ** 2, zero + 1e-8, zero + self.floor, scale
+        return _Travel(x, distance, zero + 1e-8, zero + self.floor, scale, 0)
 
-    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+    def kept(self, memory: Any) -> Kept:
+        """See :meth:`StepRule.kept`: the squared distance."""
+        return (memory.distance,)
+
+    def next(
+        self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
+    ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
-        xp = namespace(x)
-        origin, distance, gradients, duals, scale = memory
-        moved = x - origin
-        distance = xp.maximum(distance, xp.dot(moved, moved)[..., None])
-        gradients = gradients + xp.dot(gradient, gradient)[..., None]
-        duals = duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
-        eta = xp.sqrt(distance / gradients)
-        return eta, scale / xp.sqrt(duals), eta, (origin, distance, gradients, duals, scale)
+        xp, geometry = namespace(x), problem.primal
+        distance = xp.maximum(memory.distance, (geometry.norm(x - memory.origin) ** 2)[..., None])
+        gradients = memory.gradients + (geometry.dual_norm(gradient) ** 2)[..., None]
+        duals = memory.duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
+        eta, steps = xp.sqrt(distance / gradients), memory.steps + 1
+        after = _Travel(memory.origin, distance, gradients, duals, memory.scale, steps)
+        return eta, memory.scale / xp.sqrt(duals), steps * eta, after
+
+
+_KEPT = 0.25
+"""The share of the squared distance that the next query starts from."""
 
 
 class InverseSqrt(StepRule):
@@ -171,11 +217,15 @@ class InverseSqrt(StepRule):
         self.dual_scale = self.scale if dual_scale is None else _positive("dual_scale", dual_scale)
         self.settings = (self.scale, self.dual_scale)
 
-    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+    def start(
+        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, kept: Kept = None
+    ) -> Any:
         """See :meth:`StepRule.start`."""
         return 0, _column(self.scale, x), _column(self.dual_scale, x)
 
-    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+    def next(
+        self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
+    ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         t, scale, dual_scale = memory
         weight = 1.0 / math.sqrt(t + 1.0)
@@ -212,7 +262,9 @@ class Theory(StepRule):
         self.safety = number("safety", safety, "must be positive and finite.", above=0.0)
         self.settings = () if self.constant is None else (self.constant,)
 
-    def start(self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe) -> Any:
+    def start(
+        self, problem: LevelProblem, dual: PerspectiveGenerator, x: Array, probe: Probe, kept: Kept = None
+    ) -> Any:
         """See :meth:`StepRule.start`."""
         xp = namespace(x)
         primal_size, dual_size = problem.primal.squared_diameter, dual.squared_diameter
@@ -223,7 +275,9 @@ class Theory(StepRule):
             constant = _column(self.constant, x)
         return 0, 2.0 * primal_size / constant, 2.0 * dual_size / constant
 
-    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+    def next(
+        self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
+    ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         t, scale, dual_scale = memory
         weight = 1.0 / math.sqrt(t + 1.0)

@@ -78,19 +78,20 @@ class StochasticOracle(Oracle):
     """
 
     _batches_a_step = 1
+    _keeps = True
 
     def __init__(
         self,
-        steps: int = 4000,
+        steps: int | None = None,
         batch_size: int = 100,
         step_rule: str | StepRule = "adaptive",
         entropy_weight: EntropyWeight = "free",
         mixing: float = 0.05,
         block: int = 100,
     ) -> None:
-        self.steps, self.block = whole("steps", steps), whole("block", block)
+        self.steps, self.block = None if steps is None else whole("steps", steps), whole("block", block)
         self.batch_size = batch_number(batch_size)
-        check_draw(self.batch_size, self._batches_a_step * self.batch_size, min(self.steps, self.block))
+        check_draw(self.batch_size, self._batches_a_step * self.batch_size, min(self.steps or self.block, self.block))
         self.mixing = check_mixing(mixing)
         PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
         self.step_rule = steps_of(step_rule)
@@ -114,7 +115,7 @@ class StochasticOracle(Oracle):
         *,
         accuracy: float = 0.0,
         confidence: float = 0.9,
-        effort: float = 1.0,
+        effort: float | None = None,
     ) -> StochasticState:
         """See :meth:`Oracle.begin`; ``effort`` sets the number of steps, accuracy and confidence are not used."""
         x = start.x
@@ -125,10 +126,11 @@ class StochasticOracle(Oracle):
             return self._probe(problem, dual, x, start.position)
 
         with np.errstate(over="ignore", invalid="ignore"):  # the step that meets such a value names it
-            memory = self.step_rule.start(problem, dual, x, probe)
+            memory = self.step_rule.start(problem, dual, x, probe, start.memory)
         sums = xp.double(xp.zeros((x.shape[0], _layout(x, dual).width), x))
         none: tuple[str | None, ...] = (None,) * problem.runs
-        limit = math.ceil(self.steps * effort - 1e-6)  # 300 * 1.1**2 is 363 and a little, by rounding
+        steps = self.steps or (_ALONE if effort is None else _FIRST if problem.data.size else _FIRST_OF_STREAM)
+        limit = math.ceil(steps * (effort or 1.0) - 1e-6)  # 300 * 1.1**2 is 363 and a little, by rounding
         return StochasticState(
             problem, dual, x, y, memory, sums, sums[:, :1] + 0.0, start.position, 0, limit, False, none
         )
@@ -164,7 +166,7 @@ class StochasticOracle(Oracle):
             values=np.asarray(to_numpy(values)),
             samples=state.steps * self.batch_size * self._batches_a_step,
             steps=state.steps,
-            next=Start(state.x, state.y, state.position),
+            next=Start(state.x, state.y, state.position, self.step_rule.kept(state.memory) if self._keeps else None),
             failure=state.failure,
             exhausted=state.exhausted,
         )
@@ -223,6 +225,15 @@ class StochasticOracle(Oracle):
             count += 1
         return xp.zeros((int(x.shape[0]),), x) + xp.max(in_x) / max(count, 1), xp.max(in_y) / max(count, 1)
 
+
+_ALONE = 4000
+"""Steps of a query that stands alone, where the user gives none."""
+
+_FIRST = 100
+"""Those of the first of a sequence. Its answer is evaluated exactly, and the next begins where it ended."""
+
+_FIRST_OF_STREAM = 1000
+"""The same on a stream, where the answer is only estimated, with the noise that these steps leave."""
 
 _PROBES = 16
 """Points of the sets at which the theory's step sizes measure gradients."""

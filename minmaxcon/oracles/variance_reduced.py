@@ -23,6 +23,12 @@ __all__ = ["VarianceReduced", "VarianceReducedState"]
 _PIECE = 20
 """Steps whose inequality is tested together."""
 
+_ALONE = 50
+"""Most epochs of a query that stands alone, where the user gives no number."""
+
+_FIRST = 2
+"""Those of the first of a sequence of growing queries, of which each begins where the one before ended."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VarianceReducedState(SaddleState):
@@ -79,8 +85,9 @@ class VarianceReduced(ExactOracle):
 
     Parameters
     ----------
-    epochs : int
-        Largest number of epochs a query.
+    epochs : int, optional
+        Largest number of epochs of a query; of the first, where they grow. By default 2 there, and 50 of a query that
+        stands alone.
     batch_size : int
         Samples a step.
     inner_steps : int, optional
@@ -110,7 +117,7 @@ class VarianceReduced(ExactOracle):
 
     def __init__(
         self,
-        epochs: int = 50,
+        epochs: int | None = None,
         batch_size: int = 100,
         inner_steps: int | None = None,
         relative_accuracy: float = 0.1,
@@ -118,7 +125,7 @@ class VarianceReduced(ExactOracle):
         mixing: float = 0.05,
     ) -> None:
         super().__init__(relative_accuracy, entropy_weight, mixing)
-        self.epochs, self.batch_size = whole("epochs", epochs), batch_number(batch_size)
+        self.epochs, self.batch_size = None if epochs is None else whole("epochs", epochs), batch_number(batch_size)
         check_draw(self.batch_size, self.batch_size, _PIECE)
         self.inner_steps = None if inner_steps is None else whole("inner_steps", inner_steps)
 
@@ -134,7 +141,7 @@ class VarianceReduced(ExactOracle):
         *,
         accuracy: float = 0.0,
         confidence: float = 0.9,
-        effort: float = 1.0,
+        effort: float | None = None,
     ) -> VarianceReducedState:
         """See :meth:`Oracle.begin`; what is returned is evaluated exactly, so the confidence is 1."""
         first, field = self._first(problem, start, accuracy, 0.0, 0)
@@ -144,7 +151,8 @@ class VarianceReduced(ExactOracle):
         xp = namespace(x)
         epoch = xp.double(xp.zeros((x.shape[0], _epoch_layout(x, first.dual).width), x))
         given = {name: getattr(first, name) for name in SaddleState.__dataclass_fields__}
-        given |= {"limit": length * int(np.ceil(self.epochs * effort - 1e-6)), "check": length}
+        epochs = self.epochs or (_ALONE if effort is None else _FIRST)
+        given |= {"limit": length * int(np.ceil(epochs * (effort or 1.0) - 1e-6)), "check": length}
         return VarianceReducedState(
             **given,
             mirror=mirror,

@@ -19,7 +19,7 @@ from minmaxcon.core.linearisation import exact_values
 from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency, Unsupported
 from minmaxcon.results.machine import describe_machine, load_average
 from minmaxcon.results.records import FEASIBLE, plain, versions
-from minmaxcon.solvers import Progress, named_solver, solve
+from minmaxcon.solvers import AUTO, Progress, automatic, named_solver, solve
 
 __all__ = [
     "Comparison",
@@ -88,6 +88,8 @@ class Entry:
         method checks it before it moves there.
     settings : mapping
         The solver's settings.
+    title : str
+        Solver and oracle, such as ``"SFLS(oracle=MirrorProx)"``.
     """
 
     solver: str
@@ -107,6 +109,7 @@ class Entry:
     infeasible: int = 0
     path: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    title: str = ""
 
     @property
     def ran(self) -> bool:
@@ -149,7 +152,7 @@ _WHICH = "name at least one solver, such as ['sfls', 'iqrc'], or give a mapping,
 
 def compare(
     problem: MinMaxProblem,
-    solvers: Sequence[str] | Mapping[str, Solver],
+    solvers: Sequence[str] | Mapping[str, Solver | str],
     *,
     seed: int = 0,
     seeds: Sequence[int] | None = None,
@@ -170,7 +173,8 @@ def compare(
     problem : MinMaxProblem
         A problem of one run.
     solvers : sequence of str, or mapping of str to Solver
-        Names as :func:`minmaxcon.solvers.solver_names` lists them, or solvers by any name.
+        Names as :func:`minmaxcon.solvers.solver_names` lists them and ``"auto"`` for the one that
+        :func:`minmaxcon.solvers.automatic` takes; or solvers, or such names, by any name.
     seed : int
         Seed of every solve.
     seeds : sequence of int, optional
@@ -205,7 +209,7 @@ def compare(
     if time_limit is not None:
         remedy = "must be a positive and finite number of seconds; leave it out for no limit."
         time_limit = number("time_limit", time_limit, remedy, above=0.0)
-    chosen = _solvers(solvers)
+    chosen = _solvers(problem, solvers)
     every = _seeds("seed", [seed]) if seeds is None else _seeds("seeds", seeds)
     optimum = exact_optimum(problem, reference)
     entries: list[Entry] = []
@@ -231,17 +235,19 @@ def _check(problem: Any, report: Any) -> None:
         raise InvalidInput("report", report, "must be a function of a solver's name and a seed; leave it out for none.")
 
 
-def _solvers(asked: Any) -> dict[str, Solver]:
+def _solvers(problem: MinMaxProblem, asked: Any) -> dict[str, Solver]:
     if isinstance(asked, Mapping):
         chosen = dict(asked)
     else:
         names = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
         if not all(isinstance(name, str) for name in names):
             raise InvalidInput("solvers", asked, _WHICH)
-        chosen = {name: named_solver(name) for name in names}
+        chosen = {name: name for name in names}
     if not chosen:
         raise InvalidInput("solvers", asked, _WHICH)
     for name, solver in chosen.items():
+        if isinstance(solver, str):
+            chosen[name] = solver = automatic(problem) if solver == AUTO else named_solver(solver)
         if not isinstance(solver, Solver):
             raise InvalidInput("solvers", solver, f"{name!r} must be a Solver such as SFLS().")
     return chosen
@@ -323,6 +329,7 @@ def _run(
         infeasible=infeasible,
         path=tuple(watch.path),
         settings=solution.settings.get("solver", {}),
+        title=solver.title,
     )
 
 
@@ -446,6 +453,8 @@ def comparison_text(found: Comparison, table: Callable[..., str], wrapped: Calla
     text = f"{found.problem}: {listed}{_budget(found)}\n\n"
     text += table([_HEADING, *(_line(name, mine) for name, mine in by_solver.items())], left=2)
     text += wrapped("f*: ", _optimum_text(found.optimum))
+    if AUTO in by_solver and by_solver[AUTO][0].ran:
+        text += wrapped(f"{AUTO}: ", f"{by_solver[AUTO][0].title} fits the problem.")
     refused = [mine[0] for mine in by_solver.values() if not mine[0].ran]
     text += "".join(wrapped(f"{entry.solver}: ", entry.reason) for entry in refused)
     idle = [name for name, mine in by_solver.items() if any(_too_short(entry, found) for entry in mine)]

@@ -151,7 +151,7 @@ class IQRC(Solver):
         tolerance: float = 0.05,
         output: Literal["best", "last", "random"] = "best",
     ) -> None:
-        self.oracle = SFLS(oracle=SMD(steps=1000), levels=6, least_span=0.0) if oracle is None else oracle
+        self.oracle = SFLS(oracle=SMD(steps=1000), levels=6, growth=1.1, least_span=0.0) if oracle is None else oracle
         if not isinstance(self.oracle, Solver):
             raise InvalidInput("oracle", oracle, "must be a Solver such as SFLS(): it solves the proximal problems.")
         if self.oracle.needs.unregularised or self.oracle.needs.measure:

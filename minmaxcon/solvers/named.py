@@ -18,7 +18,10 @@ from minmaxcon.solvers.iqrc import IQRC
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.successive.solver import SuccessiveApproximation
 
-__all__ = ["automatic", "named_solver", "solver_names"]
+__all__ = ["AUTO", "automatic", "named_solver", "solver_names"]
+
+AUTO = "auto"
+"""The name that stands for whatever :func:`automatic` takes for a problem."""
 
 _NAMED: Mapping[str, Callable[[], Solver]] = {
     "sfls": SFLS,
@@ -59,7 +62,7 @@ def automatic(problem: MinMaxProblem) -> Solver:
     rows = problem.data.size
     small = rows is not None and rows * problem.primal.dimension * (problem.runs or 1) <= _SMALL
     if problem.proximal is None and Needs(convex=True).missing(problem) is not None:
-        return IQRC(oracle=SFLS(oracle=MirrorProx(steps=50), levels=3, least_span=0.0)) if small else IQRC()
+        return IQRC(oracle=SFLS(oracle=MirrorProx(steps=50), levels=3, growth=1.1, least_span=0.0)) if small else IQRC()
     return SFLS(oracle=MirrorProx()) if small else SFLS()
 
 

@@ -1,4 +1,4 @@
-r"""The stochastic feasible level-set method, :math:`r \leftarrow r + U(r)/(2\theta)`."""
+r"""The stochastic feasible level-set method: the root of :math:`H(r)` in queries of growing length."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SFLSState(RunsState):
 
 
 class SFLS(Solver):
-    r"""Stochastic feasible level-set method: root finding on :math:`H(r)` from above, so that iterates stay feasible.
+    r"""Stochastic feasible level-set method: root finding on :math:`H(r)`, all of whose points are feasible.
 
     The first level :math:`r_0` is the objective at a strictly feasible point: the problem's start, or a point that the
     oracle finds by minimising the violation. Then
@@ -113,10 +113,19 @@ class SFLS(Solver):
 
     On finite data every estimate is evaluated exactly at the end of its level: U becomes the exact
     :math:`P(r, \bar x)`, a point counts as feasible only on that, an infeasible estimate is pulled back towards the
-    strictly feasible point, and the averaged duals give the certificate's lower bound :math:`r + D(r)/\bar y_0`. A run
-    is solved when upper and lower bound agree within the tolerance. On streams
+    strictly feasible point, and the averaged duals give the certificate's lower bound
+    :math:`\underline f = r + D(r)/\bar y_0`. A run is solved when upper and lower bound agree within the tolerance. As
+    soon as there is a lower bound, the next level is the middle of the bracket,
+
+    .. math:: r \leftarrow \tfrac12\big(\underline f + \min_k f_0(x_k)\big),
+
+    which halves with each query that finds the sign of :math:`H(r)`, however small the objective's weight
+    :math:`\bar y_0` is. On streams the levels move as in the paper, and
     each query is followed by a quarter as many fresh samples: they confirm a feasible point, and bound its objective
     from above and the optimal value from below, all with probability :math:`1 - \delta` together.
+
+    Queries grow by a factor, so that nobody needs to say how many steps one should have: the first are short, as a new
+    level helps more than a better answer, and the later ones as long as their precision needs.
 
     Parameters
     ----------
@@ -127,7 +136,7 @@ class SFLS(Solver):
     levels : int
         Largest number of levels.
     theta : float
-        :math:`\theta > 1/2`.
+        :math:`\theta > 1/2`, of the rule on streams and where no lower bound is known.
     delta : float
         :math:`\delta`: on streams all that is claimed of a run holds with probability :math:`1 - \delta`, if block
         means are nearly normal; on finite data claims are exact. Query k also asks the oracle for an answer that is
@@ -142,7 +151,8 @@ class SFLS(Solver):
         Largest number of queries in search of a strictly feasible point.
     growth : float
         Factor, at least 1, by which each query is longer than the one before: the noise that is left in an average
-        falls with the root of its length, so any tolerance is reached in the end.
+        falls with the root of its length, so any tolerance is reached in the end. The length of the first is the
+        oracle's.
     least_span : float
         How near to the start, as a share of the way to other points of X, the objective is looked at for what it varies
         by: :math:`r_0 - f^*` counts as at least that, so that a run that starts at the optimum can be solved. At 0 the
@@ -167,8 +177,8 @@ class SFLS(Solver):
         delta: float = 0.1,
         oracle_error: float = 0.0,
         slack: float = 0.0,
-        searches: int = 5,
-        growth: float = 1.1,
+        searches: int = 20,
+        growth: float = 1.2,
         least_span: float = LEAST_SPAN,
     ) -> None:
         self.oracle = SMD() if oracle is None else oracle
@@ -257,9 +267,9 @@ class SFLS(Solver):
         active = ready[search] if searching else ready
         part = state.problem.take(active)
         problem = part.feasibility(active.size) if searching else part.at_level(state.level[active])
-        dual = state.search_dual if searching else state.next.dual
-        x, dual = take_runs((state.next.x, dual), active)
-        start = Start(x, dual, state.positions[clock])
+        dual, memory = (state.search_dual, None) if searching else (state.next.dual, state.next.memory)
+        x, dual, memory = take_runs((state.next.x, dual, memory), active)
+        start = Start(x, dual, state.positions[clock], memory)
         # The effort depends on the run's own clock alone, so that a run of many equals the same run alone.
         query = self.oracle.take(active).begin(
             problem,
@@ -291,12 +301,14 @@ class SFLS(Solver):
         if dual is not None and len(runs) < len(state.status):
             problem = state.problem.feasibility() if searching else state.problem.at_level(state.level)
             dual = put_runs(problem.dual().center(state.x) if old is None else old, runs, dual)
-        level_dual = state.next.dual if searching else dual
+        level_dual, memory = (state.next.dual, state.next.memory) if searching else (dual, after.memory)
+        if memory is not None and not searching and len(runs) < len(state.status):
+            memory = put_runs(state.next.memory or _nothing(memory, len(state.status)), runs, memory)
         changes = {name: put_runs(getattr(state, name), runs, getattr(known, name)) for name in _KNOWN}
         return replace(
             state.judged({int(j): verdict for j, verdict in zip(runs, verdicts, strict=True)}),
             **changes,
-            next=Start(put_runs(state.next.x, runs, after.x), level_dual, positions[-1]),
+            next=Start(put_runs(state.next.x, runs, after.x), level_dual, positions[-1], memory),
             search_dual=dual if searching else state.search_dual,
             positions=positions,
             query=None,
@@ -345,9 +357,9 @@ class SFLS(Solver):
                 known.lower, known.evidence = where_runs(better, (alone, evidence), (known.lower, known.evidence))
             known.opening = np.where(np.isnan(known.opening), upper, known.opening)
         known.points = best = old.or_better(new)
-        if not searching:  # r + P/(2 theta), with the best feasible objective instead of r + P
-            lowered = known.level + (best.objective - known.level) / (2.0 * self.theta)
-            known.level = np.where(best.objective < known.level, lowered, known.level)
+        if not searching:  # the middle of the bracket, else r + P/(2 theta) with the best feasible objective for r + P
+            lowered = known.level + np.minimum(best.objective - known.level, 0.0) / (2.0 * self.theta)
+            known.level = np.where(np.isfinite(known.lower), (known.lower + best.objective) / 2.0, lowered)
             gap, span = best.objective - known.lower, known.first - known.lower
             # Looked at once, and only by runs that have come less than half of the way.
             need = np.isnan(known.nearby) & (gap > self.tolerance * span) & (known.first - best.objective <= gap)
@@ -568,6 +580,11 @@ class SFLS(Solver):
             }
             for i, j in enumerate(state.active)
         ]
+
+
+def _nothing(memory: tuple[Array, ...], runs: int) -> tuple[Array, ...]:
+    """Return what is kept of runs that have had no query: rows of zeros."""
+    return tuple(namespace(part).zeros((runs, *part.shape[1:]), part) for part in memory)
 
 
 def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evidence]:

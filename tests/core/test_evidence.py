@@ -32,7 +32,7 @@ def test_the_bound_is_found_again_and_bounds_the_optimum(name: str) -> None:
     found = shown(problem, solution)
     assert found.fault == ""
     gap = solution.certificate.gap
-    assert abs(found.lower - solution.certificate.lower) <= 0.02 * gap + 1e-6
+    assert found.lower >= solution.certificate.lower - 0.02 * gap - 1e-6
     if case.reference:
         assert found.lower <= cases.optimum(name).objective + 1e-7
 

@@ -65,10 +65,12 @@ def test_without_noise_the_bounds_hold_the_value(name: str, proximal: bool) -> N
 class ConstantSteps(mm.StepRule):
     """The same step at all times."""
 
-    def start(self, problem: Any, dual: Any, x: Array, probe: Any) -> Any:
+    def start(self, problem: Any, dual: Any, x: Array, probe: Any, kept: Any = None) -> Any:
         return np.full((len(x), 1), 0.3)
 
-    def next(self, memory: Any, x: Array, gradient: Array, u: Array, v: Array) -> tuple[Any, Any, Any, Any]:
+    def next(
+        self, memory: Any, problem: Any, x: Array, gradient: Array, u: Array, v: Array
+    ) -> tuple[Any, Any, Any, Any]:
         return memory, memory, memory, memory
 
 

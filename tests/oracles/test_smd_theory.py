@@ -230,7 +230,7 @@ def test_level_bounds_in_200_seeds(name: str) -> None:
 
 
 def count_certificates(seeds: range) -> tuple[int, int, int]:
-    """Count the seeds whose certificate holds f*, which ended solved, and whose raw iterates were all feasible."""
+    """Count the seeds whose certificate holds f*, which ended solved, and whose points were all feasible."""
     problem = cases.problem("fair_auc_group")
     best, _ = Quadratics.of(problem).optimum(problem.bounds()[0])
     held = solved = feasible = 0
@@ -239,7 +239,7 @@ def count_certificates(seeds: range) -> tuple[int, int, int]:
         solution = mm.solve(problem, solver, seed=seed)
         held += solution.certificate.lower <= best + 1e-7 and best <= solution.certificate.upper + 1e-7
         solved += solution.status is mm.Status.SOLVED and solution.certificate.gap <= 0.02 * (0.5 - best) + 1e-9
-        feasible += bool((solution.trace["estimate_violation"] <= 0).all())
+        feasible += bool((solution.trace["violation"] <= 0).all())
         assert solution.feasible  # whatever the oracle said, the point that is returned is feasible on the data
     return held, solved, feasible
 

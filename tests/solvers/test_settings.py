@@ -18,7 +18,7 @@ NOT_POSITIVE = [0.0, -1.0, np.nan, np.inf, "much"]
 NOT_SHARES = [0.0, 1.0, -0.5, 2.0, np.nan, "much", None]
 
 REFUSED: dict[tuple[Callable[..., Any], str], list[Any]] = {
-    (mm.SMD, "steps"): NOT_COUNTS,
+    (mm.SMD, "steps"): [value for value in NOT_COUNTS if value is not None],
     (mm.SMD, "batch_size"): NOT_COUNTS,
     (mm.SMD, "block"): NOT_COUNTS,
     (mm.SMD, "mixing"): [-0.1, 1.1, np.nan, "much", None],
@@ -121,22 +121,29 @@ def test_every_setting_of_mirror_descent_matters() -> None:
 
 
 def test_adaptive_steps_are_the_formula() -> None:
-    r"""eta_t = max(d_0, max |x_s - x_0|) / sqrt(sum |g_s|^2); tau_t = c K / sqrt(floor + sum (max u^2 + |v|^2))."""
+    r"""eta_t = max(d_0, max |x_s - x_0|) / sqrt(sum |g_s|^2); tau_t = c K / sqrt(floor + sum (max u^2 + |v|^2)).
+
+    The averaging weight is t eta_t, and the next query starts from half of the distance.
+    """
     problem = cases.problem("fair_auc_inter")
     level, rng = problem.at_level(0.4), np.random.default_rng(0)
     rule = mm.Adaptive(distance=0.1, dual_scale=0.7, floor=2.0)
     x0 = problem.start_point()
     memory = rule.start(level, level.dual(5.0), x0, lambda: (x0, x0))
     distance, gradients, duals = 0.1, 0.0, 2.0
-    for _ in range(20):
+    for t in range(1, 21):
         x, g = x0 + 0.1 * rng.normal(size=x0.shape), rng.normal(size=x0.shape)
         u, v = rng.normal(size=(1, 3)), rng.normal(size=(1, 5))
-        eta, tau, weight, memory = rule.next(memory, x, g, u, v)
+        eta, tau, weight, memory = rule.next(memory, level, x, g, u, v)
         distance = max(distance, float(np.linalg.norm(x - x0)))
         gradients, duals = gradients + float(np.sum(g**2)), duals + float(np.max(u**2) + np.sum(v**2))
         assert eta.item() == pytest.approx(distance / np.sqrt(gradients), rel=1e-7)
         assert tau.item() == pytest.approx(0.7 * 5.0 / np.sqrt(duals), rel=1e-12)
-        assert weight is eta
+        assert weight.item() == pytest.approx(t * eta.item(), rel=1e-12)
+    (kept,) = rule.kept(memory)
+    assert kept.item() == pytest.approx(distance**2)
+    again = rule.start(level, level.dual(5.0), x0, lambda: (x0, x0), (kept,))
+    assert rule.next(again, level, x0, g, u, v)[0].item() == pytest.approx(distance / 2 / np.linalg.norm(g))
 
 
 @pytest.mark.parametrize("rule", [mm.InverseSqrt(0.2, 0.7), mm.Theory(constant=9.0)], ids=["inverse_sqrt", "theory"])
@@ -152,7 +159,7 @@ def test_falling_steps_are_the_formula(rule: mm.StepRule) -> None:
         else (2 * problem.primal.squared_diameter / 9.0, 2 * dual.squared_diameter / 9.0)
     )
     for t in range(5):
-        eta, tau, weight, memory = rule.next(memory, x0, x0, x0, x0)
+        eta, tau, weight, memory = rule.next(memory, level, x0, x0, x0, x0)
         assert eta.item() == pytest.approx(first[0] / np.sqrt(t + 1))
         assert tau.item() == pytest.approx(first[1] / np.sqrt(t + 1))
         assert weight == pytest.approx(1 / np.sqrt(t + 1))

@@ -101,16 +101,28 @@ def test_the_search_finds_the_first_level_by_itself() -> None:
 
 
 def test_levels_follow_the_rule() -> None:
-    r"""r moves by (f_0(best) - r) / (2 theta): with the best feasible objective in the place of r + U."""
+    r"""r is the middle of the bracket of f*; without a lower bound it moves by (f_0(best) - r) / (2 theta)."""
+    trace = mm.solve(cases.problem("fair_auc_inter"), mm.SFLS(oracle=FAST, levels=5, tolerance=1e-6)).trace
+    assert trace["r"][0] == pytest.approx(0.5)  # c1 c2^2, at the constant model
+    assert trace["r"][1:] == pytest.approx((trace["lower"] + trace["objective"])[:-1] / 2, abs=1e-12)
     for theta in (0.6, 1.0, 3.0):
-        solution = mm.solve(
-            cases.problem("fair_auc_inter"), mm.SFLS(oracle=FAST, theta=theta, levels=5, tolerance=1e-6)
-        )
-        r, objective = solution.trace["r"], solution.trace["objective"]
-        assert r[0] == pytest.approx(0.5)  # c1 c2^2, at the constant model
-        for before, after, best in zip(r[:-1], r[1:], objective[:-1], strict=True):
+        solver = mm.SFLS(oracle=FAST, theta=theta, levels=5, tolerance=1e-6)
+        trace = mm.solve(cases.problem("regression_weakly_convex"), solver).trace
+        assert np.isneginf(trace["lower"]).all()
+        for before, after, best in zip(trace["r"][:-1], trace["r"][1:], trace["objective"][:-1], strict=True):
             assert after == pytest.approx(before + min(best - before, 0.0) / (2 * theta), abs=1e-12)
-        assert (r > cases.optimum("fair_auc_inter").objective).all()
+
+
+@pytest.mark.parametrize("kappa", [0.02, 0.1])
+def test_the_bracket_halves_however_small_the_weight_of_the_objective(kappa: float) -> None:
+    """A query that finds the sign of H(r) halves the bracket; by the paper's rule tight constraints slow the levels."""
+    problem = cases.fair_auc("inter_group", kappa)
+    solver = mm.SFLS(oracle=mm.MirrorProx(steps=2000, relative_accuracy=0.05), levels=8, tolerance=1e-9)
+    trace = mm.solve(problem, solver).trace
+    bracket = trace["objective"] - trace["lower"]
+    signed = (trace["P"] <= 0) | (trace["D"] >= 0)
+    assert signed[1:].sum() >= 4
+    assert (bracket[1:] <= (0.5 + 1e-9) * bracket[:-1])[signed[1:]].all()
 
 
 class Spy(mm.Oracle):
@@ -120,7 +132,7 @@ class Spy(mm.Oracle):
         self.inner, self.asked = mm.SMD(steps=steps, batch_size=40), []
 
     def begin(
-        self, problem: Any, start: Any, *, accuracy: float = 0.0, confidence: float = 0.9, effort: float = 1.0
+        self, problem: Any, start: Any, *, accuracy: float = 0.0, confidence: float = 0.9, effort: float | None = None
     ) -> Any:
         state = self.inner.begin(problem, start, accuracy=accuracy, confidence=confidence, effort=effort)
         self.asked.append((accuracy, confidence, effort, state.limit, problem.has_objective))
@@ -154,8 +166,8 @@ def test_what_the_oracle_is_asked_for() -> None:
 def test_tolerance_levels_searches_and_slack() -> None:
     problem = cases.problem("fair_auc_inter")
     gaps, counts = [], []
-    for tolerance in (0.2, 0.05, 0.01):
-        solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=600), tolerance=tolerance))
+    for tolerance in (0.3, 0.05, 0.01):
+        solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300), tolerance=tolerance))
         assert solution.status is mm.Status.SOLVED
         span = 0.5 - solution.certificate.lower
         gaps.append(solution.certificate.gap / span)
@@ -187,17 +199,6 @@ def test_oracle_error_loosens_the_stopping_rule() -> None:
     assert len(strict.trace["r"]) > len(solution.trace["r"])
 
 
-def test_theta_changes_the_course_but_not_the_truth() -> None:
-    problem, best = cases.problem("fair_auc_inter"), float(cases.optimum("fair_auc_inter").objective)
-    counts = []
-    for theta in (0.6, 2.0):
-        solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=600), theta=theta, tolerance=0.06))
-        assert solution.status is mm.Status.SOLVED
-        assert solution.certificate.lower <= best + 1e-9 <= solution.objective + 2e-9
-        counts.append(len(solution.trace["r"]))
-    assert counts[0] < counts[1]
-
-
 def test_the_columns_of_the_trace() -> None:
     solution = mm.solve(cases.problem("fair_auc_inter"), mm.SFLS(oracle=FAST, levels=4, tolerance=1e-6))
     trace = solution.trace
@@ -207,7 +208,7 @@ def test_the_columns_of_the_trace() -> None:
     assert (np.diff(trace["objective"]) <= 0).all()
     assert (np.diff(trace["lower"]) >= 0).all()
     assert trace["level"].tolist() == [0, 1, 2, 3]
-    assert trace["steps"].tolist() == np.cumsum([300, 330, 363, 400]).tolist()
+    assert trace["steps"].tolist() == np.cumsum([300, 360, 432, 519]).tolist()
     assert solution.steps == trace["steps"][-1]
     assert solution.samples == 40 * solution.steps
     assert solution.settings["solver"]["oracle"]["steps"] == 300

@@ -229,12 +229,12 @@ def track_level_sets(
         keep(found, reached)
 
     if linear:
-        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.levels), levels=12)
+        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.levels), levels=12, growth=1.1)
         every = np.arange(len(kappas))
         for state in mm.iterate(problem, sfls, seed=seed):
             of_level_sets(state.x, every, sfls, state)
     else:
-        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.network_levels), levels=4)
+        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.network_levels), levels=4, growth=1.1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mm.WeakConvexityWarning)  # the paper's weight is below the modulus
             outer = mm.IQRC(oracle=sfls, weight=weight, iterations=effort.proximal)

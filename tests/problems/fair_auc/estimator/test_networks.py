@@ -78,8 +78,7 @@ def test_a_factory_gets_the_number_of_features_and_leaves_torchs_seed_alone(rows
 def test_kappa_with_a_network(rows: Rows) -> None:
     solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=100), levels=2), iterations=3)
     found = FairAUCClassifier("group", kappa=0.5, model="mlp", solver=solver, random_state=0)
-    with pytest.warns(mm.WeakConvexityWarning, match="weight=1 is not above"):
-        found.fit(rows.X, rows.y, sensitive_features=rows.group)
+    found.fit(rows.X, rows.y, sensitive_features=rows.group)
     assert found.solution_.feasible
     assert found.gap_.value == pytest.approx(gap_by_pairs("group", found.decision_function(rows.X), rows), abs=1e-6)
 
