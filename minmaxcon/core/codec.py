@@ -30,6 +30,9 @@ from minmaxcon.errors import CorruptCheckpoint, Unsupported
 
 __all__ = ["Codec"]
 
+_Seen = dict[int, tuple[int, Any]]
+"""Number and value of the arrays that were written, by address."""
+
 _PLAIN = (bool, int, str, type(None))
 _DEPTH = 100
 
@@ -78,7 +81,7 @@ class Codec:
 
     # ------------------------------------------------------------------------------------------------ writing
 
-    def _encode(self, value: Any, place: str, arrays: list[Any], seen: dict[int, int]) -> Any:
+    def _encode(self, value: Any, place: str, arrays: list[Any], seen: _Seen) -> Any:
         if type(value) in _PLAIN:
             return value
         if type(value) is float:
@@ -106,12 +109,12 @@ class Codec:
         found = {name: self._encode(getattr(value, name), f"{place}.{name}", arrays, seen) for name in names}
         return {"fields" if rebuilt is None else "made": found, "class": self._class(type(value), place)}
 
-    def _array(self, value: Any, place: str, arrays: list[Any], seen: dict[int, int]) -> Any:
+    def _array(self, value: Any, place: str, arrays: list[Any], seen: _Seen) -> Any:
         """Return the reference to an array; one that occurs twice is kept once."""
-        if id(value) not in seen:
-            seen[id(value)] = self._put(np.asarray(namespace(value).to_numpy(value)), place, arrays)
+        if id(value) not in seen:  # it is kept alive meanwhile, as an address is given away again
+            seen[id(value)] = self._put(np.asarray(namespace(value).to_numpy(value)), place, arrays), value
         name = namespace(value).name
-        number = seen[id(value)]
+        number = seen[id(value)][0]
         return {"array": number} if name == "numpy" else {"array": number, "engine": name}
 
     @staticmethod
@@ -121,7 +124,7 @@ class Codec:
         arrays.append(value)
         return len(arrays) - 1
 
-    def _difference(self, value: MinMaxProblem, place: str, arrays: list[Any], seen: dict[int, int]) -> Any:
+    def _difference(self, value: MinMaxProblem, place: str, arrays: list[Any], seen: _Seen) -> Any:
         """Return how a problem differs from the one that it was made of."""
 
         def put(name: str, part: Any) -> Any:

@@ -219,11 +219,14 @@ def _unpacked(path: str, content: bytes) -> tuple[Any, list[Any]]:
         raise CorruptCheckpoint(path, f"has format {words[1].decode(errors='replace'):.20}, and {known}.")
     try:
         return reader(body)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError, zipfile.BadZipFile) as failure:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, MemoryError, zipfile.BadZipFile) as failure:
         raise CorruptCheckpoint(path, f"is no checkpoint ({failure}).") from failure
 
 
 def _first_format(body: bytes) -> tuple[Any, list[Any]]:
+    with zipfile.ZipFile(io.BytesIO(body)) as members:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members.infolist()):
+            raise ValueError("its arrays are packed, which no solve does")
     with np.load(io.BytesIO(body), allow_pickle=False) as archive:
         manifest = json.loads(archive["manifest"].tobytes())
         return manifest, [archive[f"array{i}"] for i in range(len(archive.files) - 1)]

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -409,6 +410,26 @@ def test_a_forged_checkpoint_is_refused_in_one_line(name: str, tmp_path: Path) -
     assert isinstance(refusal.value, mm.CorruptCheckpoint), refusal.value
     assert str(refusal.value).startswith(str(tmp_path))
     assert "\n" not in str(refusal.value)
+
+
+def test_an_archive_that_claims_much_is_refused(tmp_path: Path) -> None:
+    """Arrays that are packed, or whose headings tell of more than there is."""
+    keeper, content = written(tmp_path)
+    body = content.partition(b"\n")[2]
+    with np.load(io.BytesIO(body)) as archive:
+        held = dict(archive)
+    packed, huge, heading = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.savez_compressed(packed, **held)
+    manifest = held.pop("manifest")
+    np.savez(huge, manifest=manifest)
+    np.lib.format.write_array_header_1_0(heading, {"descr": "<f8", "fortran_order": False, "shape": (2**50,)})
+    with zipfile.ZipFile(huge, "a") as members:
+        members.writestr("array0.npy", heading.getvalue())
+    for changed in (packed.getvalue(), huge.getvalue(), body[:-50], b"PK" + body[2:100], b""):
+        digest = module.blake2b(changed, digest_size=32).hexdigest().encode()
+        (tmp_path / CHECKPOINT_FILE).write_bytes(b"minmaxcon-checkpoint 1 " + digest + b"\n" + changed)
+        with pytest.raises(mm.CorruptCheckpoint):
+            keeper.read()
 
 
 def test_a_newer_format_and_a_link_are_refused(tmp_path: Path) -> None:

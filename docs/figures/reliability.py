@@ -1,0 +1,168 @@
+"""The page of promises, their tests and their last figures.
+
+Run it in the checkout: ``python docs/figures/reliability.py`` tries every promise at its full count, and
+``python docs/figures/reliability.py kill9 bitflips`` only some; both write ``docs/reliability.rst``. What was not tried
+keeps the figures of the last time, which are in ``docs/figures/reliability.json``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE, FIGURES = ROOT / "docs" / "reliability.rst", Path(__file__).with_suffix(".json")
+
+CHECKPOINT, SWEEP = "tests/solvers/test_checkpoint.py", "tests/problems/fair_auc/study/test_sweep.py"
+
+PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "prox_oracle": (
+        "No feasible point that a conic solver finds is better than a prox in closed form.",
+        ("tests/geometry/test_prox_oracle.py",),
+    ),
+    "strong_convexity": (
+        "Divergences are at least half the squared distance, and a smaller constant is found out.",
+        ("tests/geometry/test_strong_convexity.py",),
+    ),
+    "lemma1": (
+        "The min-max form of a quadratic AUC loss is the loss over all pairs.",
+        ("tests/problems/fair_auc/surrogate/test_constraint.py::test_lemma1_on_200_random_sets",),
+    ),
+    "feasible_iterates": (
+        "Iterates stay feasible with the probability that is asked for, over 200 seeds.",
+        ("tests/oracles/test_smd_theory.py::test_feasible_iterates_and_certificates_in_200_seeds",),
+    ),
+    "split_resume": (
+        "A solve that is split at 50 random places goes on with the same bits.",
+        (f"{CHECKPOINT}::test_split_resume",),
+    ),
+    "kill9": (
+        "A solve killed at 200 random instants goes on with the same bits; a naive writer is found out.",
+        (f"{CHECKPOINT}::test_kill9", f"{CHECKPOINT}::test_kill9_notices_a_naive_writer"),
+    ),
+    "io_faults": (
+        "A full or broken disk leaves the checkpoint before.",
+        (f"{CHECKPOINT}::test_a_disk_that_fails_leaves_the_checkpoint_before",),
+    ),
+    "bitflips": (
+        "Of 5,000 flipped bits, 500 cuts and 500 splices of a checkpoint each is noticed.",
+        (f"{CHECKPOINT}::test_bitflips",),
+    ),
+    "forged_checkpoints": (
+        "A checkpoint that was made by hand is refused, and nothing in it is executed.",
+        (f"{CHECKPOINT}::test_a_forged_checkpoint_is_refused_in_one_line",),
+    ),
+    "killed_writes": (
+        "A result that is being replaced when its process is killed is the old one or the new one.",
+        ("tests/results/test_killed_writes.py",),
+    ),
+    "sweep_order": ("Sweeps give the same in any order and number of processes.", (f"{SWEEP}::test_sweep_order",)),
+    "sweep_kill": ("A sweep whose workers are killed goes on, and does nothing twice.", (f"{SWEEP}::test_sweep_kill",)),
+    "signals": (
+        "Ctrl-C, SIGTERM, SIGHUP, a time limit and a budget return the best feasible point.",
+        ("tests/solvers/test_loop.py", f"{CHECKPOINT}::test_a_signal_ends_a_solve_in_order"),
+    ),
+    "infeasible": (
+        "Infeasible problems are proved infeasible, feasible ones never are, and no false claim passes, 40 of each.",
+        (
+            "tests/solvers/test_sfls.py::test_infeasible_40_and_feasible_40",
+            "tests/core/test_evidence.py::test_infeasible_feasible_and_false",
+        ),
+    ),
+    "wrong_gradients": (
+        "No problem with a wrong gradient is called solved or infeasible, over 40 seeds.",
+        ("tests/core/test_evidence.py::test_wrong_gradients",),
+    ),
+    "verify": (
+        "Altered results are not confirmed, true ones are.",
+        ("tests/results/test_verification.py",),
+    ),
+    "nonfinite": (
+        "Values that are not finite are named, and the last finite iterate is kept.",
+        ("tests/solvers/test_nonfinite.py::test_nonfinite_injections",),
+    ),
+    "limits": (
+        "Files that unpack to, or claim, too much are refused within a second of processor time.",
+        ("tests/tables/test_limits.py", "tests/tables/test_libsvm.py"),
+    ),
+    "hostile_files": (
+        "Forged models and results, and plug-ins that fail, are one line and spare the rest.",
+        ("tests/cli/test_strangers.py",),
+    ),
+}
+"""What is promised, and the tests that try it."""
+
+
+def tried(tests: tuple[str, ...]) -> dict[str, Any]:
+    """Run the tests of a promise, and return counts, seconds and the date."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        options = ["-q", "-p", "no:cacheprovider", "-o", "timeout=3600", f"--junitxml={report}"]
+        words = [sys.executable, "-m", "pytest", *options, *tests]
+        subprocess.run(words, cwd=ROOT, check=False)  # noqa: S603 - tests of this checkout
+        suite = next(ET.parse(report).getroot().iter("testsuite")).attrib  # noqa: S314 - what pytest has just written
+    count, failed = int(suite["tests"]) - int(suite["skipped"]), int(suite["failures"]) + int(suite["errors"])
+    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
+    return {"tests": count, "passed": count - failed, "seconds": round(float(suite["time"])), "date": today}
+
+
+def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
+    """Return the page."""
+    lines = [
+        "Reliability",
+        "===========",
+        "",
+        "Each promise has tests, and each row the figures of the last time that they ran.",
+        "``python docs/figures/reliability.py`` tries them all and writes this page; with names, only those. Seconds",
+        "are of wall-clock time, beside whatever else the machine did.",
+        "",
+        f"Machine: {machine}.",
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: 18 52 12 8 10",
+        "   :class: wide",
+        "",
+        *row("Name", "Promise", "Tests passed", "Seconds", "Date"),
+    ]
+    for name, (promise, _) in PROMISES.items():
+        if name in figures:
+            found = figures[name]
+            passed = f"{found['passed']} of {found['tests']}"
+            lines += row(f"``{name}``", promise, passed, str(found["seconds"]), found["date"])
+    left = [name for name in PROMISES if name not in figures]
+    if left:
+        lines += ["", "Not tried on this machine yet: " + ", ".join(f"``{name}``" for name in left) + "."]
+    lines += ["", "The tests of a promise are named in ``docs/figures/reliability.py``."]
+    return "\n".join(lines) + "\n"
+
+
+def row(*cells: str) -> list[str]:
+    """Return a row of a list-table."""
+    return [f"   {'*' if place == 0 else ' '} - {cell}" for place, cell in enumerate(cells)]
+
+
+def main(names: list[str]) -> None:
+    """Try promises and write the page."""
+    from minmaxcon.results import describe_machine
+
+    unknown = sorted(set(names) - set(PROMISES))
+    if unknown:
+        raise SystemExit(f"no such promise: {unknown[0]}; known are {', '.join(PROMISES)}.")
+    kept = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {"figures": {}}
+    for name in names or list(PROMISES):
+        kept["figures"][name] = tried(PROMISES[name][1])
+        found = describe_machine()
+        kept["machine"] = f"{found['cpu']}, {found['cores']} cores, {found['system']}"
+        FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        PAGE.write_text(page(kept["figures"], kept["machine"]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
