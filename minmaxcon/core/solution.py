@@ -22,16 +22,17 @@ class Status(Enum):
         "nearly stationary."
     )
     BUDGET = (
-        "A feasible point was found, but the budget ended before it was proved optimal within the tolerance; give more "
-        "levels, steps or time, or accept the certificate's gap."
+        "The budget ended before a feasible point was proved optimal within the tolerance; give more levels, steps or "
+        "time, or accept the certificate's gap. Where no feasible point was found yet, the one returned violates the "
+        "constraints least."
     )
     INFEASIBLE = (
         "No point satisfies the constraints: the least violation is bounded below by a positive number; loosen the "
         "bounds. The point returned violates them least."
     )
     NOT_STRICTLY_FEASIBLE = (
-        "No point was found that satisfies the constraints with room to spare, which level-set methods need; "
-        "loosen the bounds slightly or give more steps. The point returned violates them least."
+        "No point satisfies the constraints with room to spare, which level-set methods need: the least violation is "
+        "proved to be 0; loosen the bounds slightly. The point returned violates them least."
     )
     OUT_OF_REACH = (
         "No point was found whose true measure meets its target. The point returned comes nearest; loosen the target, "

@@ -257,9 +257,10 @@ def _solution(
         reason, lower = outcome.reason[j], float(outcome.lower[j])
         if ended is not None and status not in final:
             status, reason = ended[0], f"{ended[1][:-1]}; {reason}"
-        if status is Status.BUDGET and not feasible[j]:
-            status = Status.NOT_STRICTLY_FEASIBLE
-        if undeclared is not None and status in (Status.BUDGET, Status.NOT_STRICTLY_FEASIBLE):
+        worst = float(outcome.constraints[j].max())
+        if status in (Status.BUDGET, Status.INTERRUPTED) and not feasible[j] and np.isfinite(worst):
+            reason = f"{reason[:-1]}; no feasible point was found yet, the least violation is {worst:.6g}."
+        if undeclared is not None and status is Status.BUDGET:
             need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
             reason = f"{reason[:-1]}; {need}"
         if status in (Status.SOLVED, Status.INFEASIBLE) and (fault := _unproved(problem, outcome, j)):

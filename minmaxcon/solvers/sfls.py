@@ -35,6 +35,7 @@ from minmaxcon.core.runs import put_runs, take_runs, where_runs
 from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
+from minmaxcon.oracles.mirror_prox import MirrorProx
 from minmaxcon.oracles.smd import SMD
 from minmaxcon.solvers.feasibility import contradictions, pull_back
 
@@ -44,6 +45,9 @@ _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
 
 _UNPROVED = "no lower bound is known."
+_SMALL, _SEARCH = 2**19, 300
+"""Rows x variables up to which a search goes on by exact passes, and how many steps it makes."""
+
 _LOOK = 0.25
 """Fresh samples that bound a query's answer on a stream, as a share of those that it took."""
 
@@ -332,6 +336,10 @@ class SFLS(Solver):
         nearest = np.where(violation <= 0, np.fmin(found.objective, old.objective), old.objective)
         served = None if searching else weight * (nearest - known.level)
         bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x, upper=served)
+        if searching:
+            spent = estimate.samples
+            found, bound, estimate = _searched_exactly(problem, question, found, bound, estimate)
+            new, violation, known.samples = found, found.violation, estimate.samples - spent
         hit = (violation < -_TIE) & np.isfinite(found.objective)
         if searching:
             upper = violation
@@ -374,7 +382,7 @@ class SFLS(Solver):
             if claim is not None:
                 verdicts.append((Status.INCONSISTENT, claim))
             elif searching:  # an objective that is no number is no start
-                margin = violation[i] if hit[i] else max(violation[i], 0.0)
+                margin = violation[i] if hit[i] else max(best.violation[i], 0.0)
                 verdicts.append(self._search_verdict(margin, bound[i], int(rounds)))
             else:
                 verdicts.append(self._level_verdict(known, i, upper[i], int(rounds)))
@@ -397,9 +405,8 @@ class SFLS(Solver):
         if bound >= -1e-6 * (1.0 + abs(violation)) and violation <= 1e-6:
             return Status.NOT_STRICTLY_FEASIBLE, f"the least violation lies between {bound:.3g} and {violation:.3g}."
         if rounds >= self.searches:
-            proof = f"and it cannot be below {bound:.6g}." if np.isfinite(bound) else _UNPROVED
-            text = f"after {rounds} searches the least violation found is {violation:.6g}, {proof}"
-            return Status.NOT_STRICTLY_FEASIBLE, text
+            proof = f"it cannot be below {bound:.6g}" if np.isfinite(bound) else _UNPROVED[:-1]
+            return Status.BUDGET, f"after {rounds} searches there is no point with room to spare, and {proof}."
         return None, "looking for a strictly feasible point."
 
     def _level_verdict(self, known: Any, run: int, upper: float, rounds: int) -> Verdict:
@@ -562,7 +569,7 @@ class SFLS(Solver):
             text = "the stream has ended; the point is feasible by estimate."
             return (Status.BUDGET, text) if exhausted else (None, "a strictly feasible point was found, by estimate.")
         if exhausted or rounds >= self.searches:
-            return Status.NOT_STRICTLY_FEASIBLE, f"the least violation found is {violation:.6g}."
+            return Status.BUDGET, f"after {rounds} searches there is no point with room to spare, by estimate."
         return None, "looking for a strictly feasible point."
 
     @staticmethod
@@ -585,6 +592,30 @@ class SFLS(Solver):
 def _nothing(memory: tuple[Array, ...], runs: int) -> tuple[Array, ...]:
     """Return what is kept of runs that have had no query: rows of zeros."""
     return tuple(namespace(part).zeros((runs, *part.shape[1:]), part) for part in memory)
+
+
+def _searched_exactly(
+    problem: MinMaxProblem, question: LevelProblem, found: Points, bound: Any, estimate: Estimate
+) -> tuple[Points, Any, Estimate]:
+    """Return points, bounds and duals of a search after exact passes, for runs to which samples show no interior point.
+
+    Where the constraints are convex and the data small, passes over all of them find a strictly feasible point of any
+    margin, or prove that there is none.
+    """
+    runs = np.flatnonzero((found.violation >= -_TIE) & (bound <= _TIE))
+    size = int(problem.data.size or 0) * problem.primal.dimension
+    if not runs.size or question.modulus > 0 or size > _SMALL:
+        return found, bound, estimate
+    x, dual = take_runs((found.x, estimate.next.dual), runs)
+    part = question.take(runs)
+    answer = MirrorProx(steps=_SEARCH, relative_accuracy=0.3).query(part, Start(x, dual, estimate.next.position))
+    best = take_runs(found, runs).or_better(Points.measured(problem.take(runs), answer.x))
+    duals = (bound[runs], *take_runs((estimate.weights, estimate.scaled), runs))
+    proof = (lower_bound(part, answer.weights, answer.scaled, answer.x), answer.weights, answer.scaled)
+    proof = where_runs(proof[0] > duals[0], proof, duals)
+    bound, weights, scaled = put_runs((bound, estimate.weights, estimate.scaled), runs, proof)
+    after = replace(estimate, weights=weights, scaled=scaled, samples=estimate.samples + answer.samples)
+    return put_runs(found, runs, best), bound, after
 
 
 def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evidence]:

@@ -251,8 +251,7 @@ def _budget(trial: SolverTrial, _rng: np.random.Generator) -> str:
     total = trial.solution.steps
     if found.steps >= total:
         return f"the whole solve is a single piece of {total} steps"
-    ended = found.status in (Status.BUDGET, Status.NOT_STRICTLY_FEASIBLE)
-    require(ended, f"it says {found.status} after {found.steps} of {total} steps.")
+    require(found.status is Status.BUDGET, f"it says {found.status} after {found.steps} of {total} steps.")
     return f"{found.steps} of {total} steps"
 
 

@@ -61,7 +61,7 @@ def test_what_is_returned_is_what_is_said(name: str, solver: str) -> None:
         assert solution.trace["violation"][-1] <= 0
     else:  # what it returns is no worse than where it started
         assert constraints.max() <= max(exact(problem, problem.start_point()[0])[1].max(), 0.0)
-    ended = {mm.Status.SOLVED, mm.Status.BUDGET} if solution.feasible else {mm.Status.NOT_STRICTLY_FEASIBLE}
+    ended = {mm.Status.SOLVED, mm.Status.BUDGET} if solution.feasible else {mm.Status.BUDGET}
     assert solution.status in ended
     assert solution.certificate.upper == (solution.objective if solution.feasible else np.inf)
 

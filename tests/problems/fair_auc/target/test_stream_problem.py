@@ -175,7 +175,7 @@ def test_a_stream_that_ends_in_or_after_the_search_says_so(count: int, batch_siz
         assert solution.objective == pytest.approx(0.4, abs=0.15)
         assert solution.certificate.upper == solution.objective
     else:
-        assert solution.status is mm.Status.NOT_STRICTLY_FEASIBLE
+        assert solution.status is mm.Status.BUDGET
 
 
 # -------------------------------------------------------------------------------------------------- problems, bad input
