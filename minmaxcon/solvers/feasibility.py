@@ -62,7 +62,7 @@ def pull_back(
         best = where_runs(value <= 0, found, best)
         low, low_value = where_runs(value <= 0, (t, value), (low, low_value))
         high, high_value = where_runs(value <= 0, (high, high_value), (t, value))
-        if (-low_value <= 1e-10).all():
+        if (-low_value <= 1e-10 * np.abs(slack)).all():
             break
     return best
 

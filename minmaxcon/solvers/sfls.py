@@ -32,6 +32,7 @@ from minmaxcon.core.certificate import LEAST_SPAN, nearby_variation, optimality
 from minmaxcon.core.confidence import Look, look, share_of_look
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.core.scaling import divided, in_units, row_scales
 from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DualPoint
@@ -43,6 +44,9 @@ __all__ = ["SFLS", "SFLSState"]
 
 _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
+
+_NONE = 1e-100
+"""Weights of the objective up to this count as 0."""
 
 _UNPROVED = "no lower bound is known."
 _SMALL, _SEARCH = 2**19, 300
@@ -79,6 +83,8 @@ class SFLSState(RunsState):
         The duals of searches, which have no multiplier of the objective.
     rounds, searched : ndarray (R,) of int
         Queries begun, of each run: its own clock; and how many of them were searches.
+    scales : ndarray (k,)
+        By what oracles see the functions divided, see :mod:`minmaxcon.core.scaling`.
     positions : tuple of Position
         Where the data are read from in the k-th query of any run, so that each draws what it would draw alone.
     active : ndarray of int
@@ -97,6 +103,7 @@ class SFLSState(RunsState):
     search_dual: DualPoint | None
     rounds: Any
     searched: Any
+    scales: Any
     positions: tuple[Position, ...]
     active: Any
     query: Any
@@ -236,6 +243,7 @@ class SFLS(Solver):
             search_dual=None,
             rounds=np.zeros(runs, dtype=int),
             searched=np.zeros(runs, dtype=int),
+            scales=row_scales(problem),
             positions=(start.position,),
             active=np.arange(0),
             query=None,
@@ -276,7 +284,7 @@ class SFLS(Solver):
         start = Start(x, dual, state.positions[clock], memory)
         # The effort depends on the run's own clock alone, so that a run of many equals the same run alone.
         query = self.oracle.take(active).begin(
-            problem,
+            divided(problem, state.scales[1:] if searching else state.scales),
             start,
             accuracy=self.oracle_error,
             confidence=1.0 - self.delta / 2.0 ** (clock + 1),
@@ -289,9 +297,11 @@ class SFLS(Solver):
 
     def _end(self, state: SFLSState) -> SFLSState:
         """Judge the estimate, move the levels, and decide which runs have ended."""
-        estimate, runs, searching = self.oracle.estimate(state.query), state.active, state.searching
+        runs, searching = state.active, state.searching
+        asked = state.problem.feasibility(len(state.status)) if searching else state.problem.at_level(state.level)
+        estimate = in_units(self.oracle.estimate(state.query), asked, state.scales[1:] if searching else state.scales)
         known = SimpleNamespace(**{name: take_runs(getattr(state, name), runs) for name in _KNOWN})
-        known.position, known.samples = estimate.next.position, 0
+        known.position, known.samples, known.scales = estimate.next.position, 0, state.scales
         judge = self._judge_estimate if state.problem.data.size is None else self._judge_exactly
         verdicts, columns = judge(state, estimate, known)
         for i, failure in enumerate(estimate.failure):
@@ -338,13 +348,14 @@ class SFLS(Solver):
         bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x, upper=served)
         if searching:
             spent = estimate.samples
-            found, bound, estimate = _searched_exactly(problem, question, found, bound, estimate)
+            found, bound, estimate = _searched_exactly(problem, question, found, bound, estimate, known.scales[1:])
             new, violation, known.samples = found, found.violation, estimate.samples - spent
-        hit = (violation < -_TIE) & np.isfinite(found.objective)
+        unit = min(1.0, float(known.scales[1:].min()))  # in which a violation counts as one
+        hit = (violation < -_TIE * unit) & np.isfinite(found.objective)
         if searching:
             upper = violation
             evidence = Evidence.of_constraints(estimate.weights, estimate.scaled, known.evidence)
-            known.evidence = where_runs(bound > _TIE, evidence, known.evidence)
+            known.evidence = where_runs(bound > _TIE * unit, evidence, known.evidence)
             known.interior = where_runs(hit, found.x, known.interior)
             known.level = np.where(hit, found.objective + self.slack, known.level)
             known.first = np.where(hit, known.level, known.first)
@@ -352,9 +363,9 @@ class SFLS(Solver):
             upper = np.maximum(found.objective - known.level, violation)
             if (violation > 0).any():
                 slack = Points.measured(problem, known.interior).violation
-                back = pull_back(problem, known.interior, slack, found.x, np.maximum(violation, _TIE))
+                back = pull_back(problem, known.interior, slack, found.x, np.maximum(violation, _TIE * unit))
                 new = where_runs(violation > 0, back, found)
-            root = np.where(weight > 1e-8, known.level + bound / np.maximum(weight, 1e-8), -np.inf)
+            root = np.where(weight > _NONE, known.level + bound / np.maximum(weight, _NONE), -np.inf)
             evidence = Evidence.of(estimate.weights, estimate.scaled)
             known.evidence = where_runs(root > known.lower, evidence, known.evidence)
             known.lower = np.maximum(known.lower, root)
@@ -383,7 +394,7 @@ class SFLS(Solver):
                 verdicts.append((Status.INCONSISTENT, claim))
             elif searching:  # an objective that is no number is no start
                 margin = violation[i] if hit[i] else max(best.violation[i], 0.0)
-                verdicts.append(self._search_verdict(margin, bound[i], int(rounds)))
+                verdicts.append(self._search_verdict(margin, bound[i], unit, int(rounds)))
             else:
                 verdicts.append(self._level_verdict(known, i, upper[i], int(rounds)))
         columns = {
@@ -397,12 +408,12 @@ class SFLS(Solver):
         known.lower = np.where([claim is None for claim in claims], known.lower, -np.inf)
         return verdicts, columns
 
-    def _search_verdict(self, violation: float, bound: float, rounds: int) -> Verdict:
-        if violation < -_TIE:
+    def _search_verdict(self, violation: float, bound: float, unit: float, rounds: int) -> Verdict:
+        if violation < -_TIE * unit:
             return None, "a strictly feasible point was found."
-        if bound > _TIE:
+        if bound > _TIE * unit:
             return Status.INFEASIBLE, f"every point violates some constraint by at least {bound:.6g}."
-        if bound >= -1e-6 * (1.0 + abs(violation)) and violation <= 1e-6:
+        if bound >= -1e-6 * unit and violation <= 1e-6 * unit:
             return Status.NOT_STRICTLY_FEASIBLE, f"the least violation lies between {bound:.3g} and {violation:.3g}."
         if rounds >= self.searches:
             proof = f"it cannot be below {bound:.6g}" if np.isfinite(bound) else _UNPROVED[:-1]
@@ -595,20 +606,22 @@ def _nothing(memory: tuple[Array, ...], runs: int) -> tuple[Array, ...]:
 
 
 def _searched_exactly(
-    problem: MinMaxProblem, question: LevelProblem, found: Points, bound: Any, estimate: Estimate
+    problem: MinMaxProblem, question: LevelProblem, found: Points, bound: Any, estimate: Estimate, scales: Any
 ) -> tuple[Points, Any, Estimate]:
     """Return points, bounds and duals of a search after exact passes, for runs to which samples show no interior point.
 
     Where the constraints are convex and the data small, passes over all of them find a strictly feasible point of any
     margin, or prove that there is none.
     """
-    runs = np.flatnonzero((found.violation >= -_TIE) & (bound <= _TIE))
+    tie = _TIE * min(1.0, float(scales.min()))
+    runs = np.flatnonzero((found.violation >= -tie) & (bound <= tie))
     size = int(problem.data.size or 0) * problem.primal.dimension
     if not runs.size or question.modulus > 0 or size > _SMALL:
         return found, bound, estimate
     x, dual = take_runs((found.x, estimate.next.dual), runs)
     part = question.take(runs)
-    answer = MirrorProx(steps=_SEARCH, relative_accuracy=0.3).query(part, Start(x, dual, estimate.next.position))
+    exact, start = MirrorProx(steps=_SEARCH, relative_accuracy=0.3), Start(x, dual, estimate.next.position)
+    answer = in_units(exact.query(divided(part, scales), start), part, scales)
     best = take_runs(found, runs).or_better(Points.measured(problem.take(runs), answer.x))
     duals = (bound[runs], *take_runs((estimate.weights, estimate.scaled), runs))
     proof = (lower_bound(part, answer.weights, answer.scaled, answer.x), answer.weights, answer.scaled)
@@ -628,7 +641,7 @@ def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evi
     scaled = np.asarray(to_numpy(estimate.scaled), dtype=np.float64)
     a = np.where(owner == 0, scaled / np.maximum(weight[:, :1], 1e-300), 0.0)
     bound = lower_bound(question, xp.asarray(y, estimate.x), xp.asarray(a, estimate.x), estimate.x)
-    return np.where(weight[:, 0] > 1e-8, question.bounds[:, 0] + bound, -np.inf), Evidence.of(y, a)
+    return np.where(weight[:, 0] > _NONE, question.bounds[:, 0] + bound, -np.inf), Evidence.of(y, a)
 
 
 def _objective_estimate(state: SFLSState, estimate: Estimate) -> Any:

@@ -12,6 +12,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.core import Points
 from minmaxcon.core.certificate import nearby_variation, optimality
+from minmaxcon.core.scaling import divided, in_units, row_scales
 from minmaxcon.reference import solve_exact
 from tests import cases
 from tests.problem_library import HalfSquare, Linear, Robust
@@ -150,3 +151,93 @@ def test_points_called_feasible_in_single_precision_are_feasible_in_double(solve
     assert np.asarray(solution.constraints) == pytest.approx(true.constraints[0], abs=1e-9 * (1 + offset))
     assert solution.feasible == bool(true.feasible[0])
     assert solution.feasible
+
+
+QUICK = {
+    "sfls": mm.SFLS(oracle=mm.SMD(steps=150, batch_size=30), levels=4),
+    "mirror_prox": mm.SFLS(oracle=mm.MirrorProx(steps=40), levels=5),
+    "conex": mm.ConEx(steps=600, batch_size=30, evaluations=3),
+    "switching": mm.SwitchingSubgradient(steps=600, batch_size=30, test_size=100, evaluations=3),
+    "primal_dual": mm.PrimalDual(steps=600, batch_size=30, evaluations=3),
+}
+
+
+class Multiple(Linear):
+    """A linear function and its bound, both multiplied by one number."""
+
+    def __init__(self, bound: float, factor: float) -> None:
+        super().__init__(bound * factor)
+        self.factor = factor
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(self.factor * found.F, found.G, lambda y, a: self.factor * found.pullback(y, a))
+
+
+def constrained(factor: float, bound: float = 0.5) -> mm.MinMaxProblem:
+    plain = cases.problem("quadratic")
+    start = np.full(3, 3.0) if bound < 0 else plain.start
+    return mm.MinMaxProblem(HalfSquare(), [Multiple(bound, factor)], plain.primal, plain.data, start=start)
+
+
+@pytest.mark.parametrize(
+    "name, factor",
+    [
+        *(("primal_dual", factor) for factor in (1e-10, 1e10)),
+        ("sfls", 1e10),
+        *(pytest.param(name, factor, marks=pytest.mark.rel) for name in QUICK for factor in (1e-9, 1e-5, 1e5, 1e9)),
+    ],
+)
+def test_the_unit_of_a_constraint_does_not_matter(name: str, factor: float) -> None:
+    """Functions that vary by very different amounts are divided by powers of two; results are in their own units."""
+    best = float(cases.optimum("quadratic").objective)
+    solution, plain = (mm.solve(constrained(unit), QUICK[name]) for unit in (factor, 1.0))
+    first = float(Points.measured(constrained(1.0), constrained(1.0).start_point()).objective[0])
+    span = first - best
+    assert solution.feasible
+    assert solution.certificate.lower <= best * (1 + 1e-9)
+    assert solution.objective - best <= 0.1 * span + 2.0 * (plain.objective - best)
+    assert best - solution.certificate.lower <= 0.1 * span + 2.0 * (best - plain.certificate.lower)
+    slope = cases.arrays()["costs"].mean(axis=0)
+    assert solution.constraints == pytest.approx([factor * (slope @ solution.x - 0.5)], rel=1e-9, abs=1e-12 * factor)
+
+
+@pytest.mark.parametrize("factor", [1e-10, 1e10])
+def test_a_search_and_a_proof_of_infeasibility_in_any_unit(factor: float) -> None:
+    solver = mm.SFLS(oracle=mm.SMD(steps=200, batch_size=30), levels=2)
+    assert mm.solve(constrained(factor, -2.5), solver).feasible
+    assert mm.solve(constrained(factor, -50.0), solver).status is mm.Status.INFEASIBLE
+
+
+def test_a_divided_question_is_the_same_question() -> None:
+    """Values, gradients, proxes and maxima of inner blocks, and estimates put back into units, against the original."""
+    rng = np.random.default_rng(0)
+    for name in ("fair_auc_inter", "worst_group_regularised", "robust", "mean_gap"):
+        problem = cases.problem(name)
+        level = problem.at_level(0.3)
+        k = level.bounds.shape[1]
+        scales = 2.0 ** rng.integers(-30, 30, size=k)
+        part, x = divided(level, scales), problem.primal.sample(rng, 1)
+        assert part.values(x) * scales == pytest.approx(level.values(x), rel=1e-12)
+        point = part.dual().sample(rng, 1)
+        y, a = point.weights, part.dual().scaled(point)
+        value, gradient = part.lagrangian(x, y, a)
+        plain = level.lagrangian(x, y / scales, a / scales[level.dual().owner])
+        assert value == pytest.approx(plain[0], rel=1e-9)
+        assert gradient == pytest.approx(plain[1], rel=1e-9)
+        # the prox minimises: no drawn point has a smaller value
+        u, v = rng.normal(size=(1, k)), rng.normal(size=(1, a.shape[1]))
+        moved, dual = part.dual().prox(point, u, v, 0.7), part.dual()
+
+        costs = [
+            dual.divergence(z, point) / 0.7 + dual.penalty(z) - np.vecdot(u, z.weights) - np.vecdot(v, dual.scaled(z))
+            for z in (moved, dual.sample(rng, 200))
+        ]
+        assert (costs[0] <= costs[1] + 1e-9).all()
+        estimate = mm.SMD(steps=3, batch_size=5).query(part, mm.Start(x, None, mm.Position.start(rng)))
+        back = in_units(estimate, level, scales)
+        assert back.weights.sum() == pytest.approx(1.0)
+        assert back.values == pytest.approx(estimate.values * scales)
+        assert back.weights * scales / (back.weights * scales).sum() == pytest.approx(estimate.weights)
+    assert (row_scales(cases.problem("fair_auc_inter")) == 1).all()
+    assert (row_scales(constrained(1e10))[1] / row_scales(constrained(1.0))[1]) == pytest.approx(1e10, rel=5.0)

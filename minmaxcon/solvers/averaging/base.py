@@ -13,10 +13,24 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, number, whole
-from minmaxcon.core import Batch, Evidence, LevelProblem, MinMaxProblem, Needs, Points, RunsState, Solver, Start, Status
+from minmaxcon.core import (
+    Batch,
+    Evidence,
+    LevelProblem,
+    MinMaxProblem,
+    Needs,
+    Outcome,
+    Points,
+    RunsState,
+    Solver,
+    Start,
+    Status,
+)
 from minmaxcon.core.certificate import LEAST_SPAN, nearby_variation, optimality
+from minmaxcon.core.confidence import look
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.core.runs import finite_runs, where_runs
+from minmaxcon.core.scaling import divided, row_scales
 from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.nonfinite import first_failures, nonfinite_cause
@@ -24,6 +38,12 @@ from minmaxcon.solvers.averaging.lagrangian import Game
 from minmaxcon.solvers.feasibility import contradictions
 
 __all__ = ["AveragingSolver", "AveragingState"]
+
+_LOOK, _DELTA = 0.25, 0.1
+"""On streams: fresh samples of an evaluation, as a share of those before it, and the probability of a false claim."""
+
+_NONE = 1e-100
+"""Weights of the objective up to this count as 0."""
 
 _TIE = 1e-9
 """Violations and bounds nearer to 0 than this count as 0."""
@@ -45,6 +65,10 @@ class AveragingState(RunsState):
         The objective at the first feasible point known, in units of which optimality is measured; NaN before.
     nearby : ndarray (R,)
         What the objective varies by near the best point; NaN until a run needs it.
+    scales : ndarray (k,)
+        By what the steps see the functions divided, see :mod:`minmaxcon.core.scaling`.
+    proved : ndarray (R,) of bool
+        On streams, whether the values of the best points are bounds from fresh samples.
     exhausted : bool
         Whether a stream has ended.
     """
@@ -54,6 +78,8 @@ class AveragingState(RunsState):
     parts: tuple[Array, ...]
     first: Any
     nearby: Any
+    scales: Any
+    proved: Any
     exhausted: bool
 
 
@@ -120,9 +146,11 @@ class AveragingSolver(Solver):
         begun, runs = RunsState.begun(problem, start), int(start.x.shape[0])
         points: Points = begun["points"]
         x, xp = points.x, namespace(points.x)
-        game = Game.of(problem.at_level(np.zeros(runs)), x)
+        scales = row_scales(problem)
+        game = Game.of(divided(problem.at_level(np.zeros(runs)), scales), x)
         with np.errstate(over="ignore", invalid="ignore"):  # the step that meets such a value names it
-            iterate = self._begin(game, begun["next"], points.objective, points.violation)
+            room = (points.constraints / scales[1:]).max(axis=1)
+            iterate = self._begin(game, begun["next"], points.objective / scales[0], room)
         return AveragingState(
             **begun,
             iterate=iterate,
@@ -130,6 +158,8 @@ class AveragingSolver(Solver):
             parts=(),
             first=np.where(points.feasible, points.objective, np.nan),
             nearby=np.full(runs, np.nan),
+            scales=scales,
+            proved=np.zeros(runs, dtype=bool),
             exhausted=False,
         )
 
@@ -139,7 +169,7 @@ class AveragingSolver(Solver):
         count = min(self.block, due - state.steps)
         problem, begun = state.problem, state.next.position
         batches, position = problem.data.draw(begun, count, sum(self._sizes))
-        game = Game.of(problem.at_level(np.zeros(len(state.status))), state.iterate.x)
+        game = Game.of(divided(problem.at_level(np.zeros(len(state.status))), state.scales), state.iterate.x)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught below, and named
             after = self._run(game, state, batches)
             if state.going.size < len(state.status) or not bool(namespace(after.sums).isfinite(after.sums).all()):
@@ -197,19 +227,25 @@ class AveragingSolver(Solver):
         x = self._answer(state, xp.asarray(xp.where(begun, mean.x, xp.double(like)), like))
         going, exact = np.array([status is None for status in state.status]), state.problem.data.size is not None
         lower, evidence, proof = state.lower, state.evidence, np.full(len(state.status), -np.inf)
+        confirmed = False
         if exact:
             new = Points.measured(state.problem, state.problem.family.refine(x, state.problem.data))
-            bound, proof = _bounds(game, state, sums.y, sums.a, new.x)
+            y, a = to_numpy(sums.y) / state.scales, to_numpy(sums.a) / state.scales[game.dual.owner]
+            bound, proof = _bounds(game, state, y, a, new.x)
             better = going & (bound > lower)  # a bound that is no number says nothing
-            lower, evidence = where_runs(better, (bound, Evidence.of(sums.y, sums.a)), (lower, evidence))
+            lower, evidence = where_runs(better, (bound, Evidence.of(y, a)), (lower, evidence))
             only = game.dual.owner > 0
-            search = Evidence.of_constraints(to_numpy(sums.y)[:, 1:], to_numpy(sums.a)[:, only], evidence)
+            search = Evidence.of_constraints(y[:, 1:], a[:, only], evidence)
             evidence = where_runs(going & (proof > _TIE), search, evidence)
         else:
             values = xp.where(begun, game.dual.support(mean.u, mean.v), mean.u + float("inf"))
             values = np.asarray(to_numpy(values), dtype=np.float64)
-            new = Points(x, values[:, 0], values[:, 1:])
-        best: Points = where_runs(new.better(state.points) & going, new, state.points)
+            state, new, confirmed, bound = self._confirmed(game, state, Points(x, values[:, 0], values[:, 1:]), sums)
+            lower = np.where(going, np.fmax(lower, bound), lower)
+        # What fresh samples bound replaces what is only estimated.
+        better = np.where(state.proved == confirmed, new.better(state.points), confirmed) & going
+        best: Points = where_runs(better, new, state.points)
+        proved = np.where(better, confirmed, state.proved)
         first = np.where(np.isnan(state.first) & best.feasible, best.objective, state.first)
         claims: list[str | None] = [None] * len(state.status)
         nearby = state.nearby
@@ -228,6 +264,9 @@ class AveragingSolver(Solver):
         for j in map(int, state.going):
             feasible = bool(best.feasible[j])
             verdict = self._verdict(best.objective[j], lower[j], first[j], nearby[j], feasible, float(proof[j]))
+            if not exact:
+                how = f"feasible with confidence {1.0 - _DELTA:g}" if proved[j] else "feasible by estimate"
+                verdict = None, f"the best average is {how}." if feasible else "no average was feasible."
             if (claim := claims[j]) is not None:
                 verdict = Status.INCONSISTENT, claim
             if verdict[0] is None and last:
@@ -254,11 +293,49 @@ class AveragingSolver(Solver):
             trace=(*state.trace, *rows),
             sums=0.0 * xp.where(xp.isfinite(state.sums), state.sums, 0.0 * state.sums[:, -1:]),
             parts=parts,
+            proved=proved,
             first=first,
             nearby=nearby,
             evidence=evidence,
             lower=np.where([status is Status.INCONSISTENT for status in state.status], -np.inf, lower),
         )
+
+    def _confirmed(
+        self, game: Game, state: AveragingState, estimate: Points, sums: Any
+    ) -> tuple[AveragingState, Points, bool, Any]:
+        """Return the state after a look at fresh samples, the average with bounds on its values, and one on f*.
+
+        Without such samples, at the end of a stream, the estimates of the average stay, and there is no bound.
+        """
+        weights, scaled = (np.asarray(to_numpy(part), dtype=np.float64) for part in (sums.y, sums.a))
+        total = weights.sum(axis=1, keepdims=True)
+        usable = (total > 0) & np.isfinite(total) & np.isfinite(scaled).all(axis=1, keepdims=True)
+        weights = np.where(usable, weights / np.where(usable, total, 1.0), np.eye(weights.shape[1])[0])
+        scaled = np.where(usable, scaled / np.where(usable, total, 1.0), 0.0)
+        xp, x, k = namespace(estimate.x), estimate.x, weights.shape[1]
+        seen = look(
+            game.level,
+            [x],
+            xp.asarray(weights, x),
+            xp.asarray(scaled, x),
+            state.next.position,
+            samples=math.ceil(_LOOK * self.steps / self.evaluations * sum(self._sizes)),
+            beta=_DELTA / (self.evaluations * (k + 1)),
+        )
+        nothing = np.full(len(weights), -np.inf)
+        if seen is None:
+            return state, estimate, False, nothing
+        values, some = seen.upper[0] - game.level.bounds, usable[:, 0] & (weights[:, 0] > 0)
+        lower = np.where(some, seen.lower / np.where(some, weights[:, 0], 1.0), nothing)
+        after = replace(state.next, position=seen.position)
+        state = replace(state, next=after, samples=state.samples + seen.samples)
+        return state, Points(x, values[:, 0], values[:, 1:]), True, lower
+
+    def outcome(self, state: AveragingState) -> Outcome:
+        """See :meth:`Solver.outcome`; on streams with the confidence of what is claimed."""
+        found = state.outcome()
+        claimed = state.proved | (np.isfinite(state.lower) & ~found.points.feasible)
+        return found if found.exact else replace(found, confidence=np.where(claimed, 1.0 - _DELTA, 0.0))
 
     def _verdict(
         self, objective: float, lower: float, first: float, nearby: float, feasible: bool, proof: float
@@ -289,15 +366,14 @@ def _split(batch: Batch, sizes: tuple[int, ...]) -> list[Batch]:
     return [{name: rows[i:j] for name, rows in batch.items()} for i, j in pairwise(ends)]
 
 
-def _bounds(game: Game, state: AveragingState, y: Array, a: Array, x: Array) -> tuple[Any, Any]:
+def _bounds(game: Game, state: AveragingState, weights: Any, scaled: Any, x: Array) -> tuple[Any, Any]:
     r"""Lower bounds on :math:`f^*` and on the least violation, each (R,), from summed multipliers y and a.
 
     Every feasible x has :math:`y_0 f_0(x) \ge \min_X\Phi(\cdot, y, a)`. Without the objective the same minimum bounds
     the least violation, which proves infeasibility where it is positive; it is asked where no feasible point is known.
     """
-    weights, scaled = (np.asarray(to_numpy(part), dtype=np.float64) for part in (y, a))
-    share, lower = _minimum(game.level, weights, scaled, x)
-    lower = np.where(share > 1e-8, lower / np.maximum(share, 1e-8), -np.inf)
+    share, lower = _minimum(state.problem.at_level(np.zeros(len(weights))), weights, scaled, x)
+    lower = np.where(share > _NONE, lower / np.maximum(share, _NONE), -np.inf)
     proof = np.full(lower.shape, -np.inf)
     if (state.constraints.max(axis=1) > 0).any() and (weights[:, 1:].sum(axis=1) > 0).any():
         feasibility = state.problem.feasibility(len(lower))

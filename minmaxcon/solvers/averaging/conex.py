@@ -90,8 +90,9 @@ class ConEx(AveragingSolver):
     Notes
     -----
     The paper's theorems are about plain constraints where multipliers exist with which the solution is a saddle point.
-    They hold for fixed steps whose constants need Lipschitz moduli, the noise and the size of those multipliers, not
-    for the adaptive ones.
+    They hold for fixed steps whose constants need Lipschitz moduli, the noise and the size of those multipliers, and
+    have to be given as ``primal_step``, ``dual_step``, ``smoothness`` and ``strong_convexity``. The adaptive steps, the
+    cap and the steps of inner variables are no part of the paper.
 
     References
     ----------
