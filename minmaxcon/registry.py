@@ -322,7 +322,7 @@ def plugin(name: str) -> ProblemPlugin:
     """
     known = _entry_points()
     if name not in known:
-        raise UnknownName("problem", name, known, _INSTALL)
+        raise UnknownName("name", name, known, _INSTALL)
     try:
         found = known[name].load()
         if isinstance(found, type) and issubclass(found, ProblemPlugin):

@@ -142,7 +142,7 @@ def test_options_may_be_open(install: Any) -> None:
 
 
 def test_unknown_names_and_options(install: Any) -> None:
-    with pytest.raises(mm.UnknownName, match=r"problem='fair_acu'.*did you mean 'fair_auc'"):
+    with pytest.raises(mm.UnknownName, match=r"name='fair_acu'.*did you mean 'fair_auc'"):
         mm.load_problem("fair_acu")
     with pytest.raises(mm.InvalidInput, match=r"metrc='group'.*did you mean 'metric'.*kappa") as caught:
         mm.load_problem("fair_auc", metrc="group")

@@ -19,6 +19,9 @@ __all__ = ["Output", "ProgressLine", "paragraphs", "table", "wrapped"]
 _EVERY = 5.0
 """Seconds between two lines of progress."""
 
+_PREFIX = "minmaxcon: "
+"""What every line on standard error begins with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -47,7 +50,7 @@ class Output:
 
     def failure(self, text: str) -> None:
         """Write a line to standard error, also if quiet: why a command did not do what was asked."""
-        print(f"minmaxcon: {text}", file=sys.stderr, flush=True)
+        print(f"{_PREFIX}{text}", file=sys.stderr, flush=True)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -70,7 +73,9 @@ class Output:
         """Return the callbacks that show progress: a bar on a terminal, else a line on standard error now and then."""
         if self.quiet:
             return []
-        return [mm.progress_bar(file=sys.stderr) if sys.stderr.isatty() else _Lines(self)]
+        if sys.stderr.isatty():
+            return [mm.progress_bar(file=sys.stderr)]
+        return [mm.progress_lines(file=sys.stderr, prefix=_PREFIX, first=_EVERY, every=_EVERY)]
 
 
 class ProgressLine:
@@ -106,17 +111,6 @@ class ProgressLine:
         """Leave the line."""
         if self._terminal:
             sys.stderr.write("\r\x1b[K")
-
-
-class _Lines:
-    """A callback of a solve that tells how far it is on a line."""
-
-    def __init__(self, output: Output) -> None:
-        self._line = ProgressLine(output, _EVERY)  # read now, so that it can be set
-
-    def __call__(self, progress: mm.Progress) -> None:
-        if self._line.due:  # else nothing is worked out
-            self._line(str(progress))
 
 
 def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:

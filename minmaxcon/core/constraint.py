@@ -303,6 +303,20 @@ def _check_shapes(constraint: Any, mean: Any, moment: Any, lead: tuple[int, ...]
         raise InvalidInput(f"terms of {constraint.name}", (mean, moment), said)
 
 
+def check_evaluation(family: ConstraintFamily, found: Evaluation, lead: tuple[int, ...]) -> None:
+    """Refuse means that are not one F a constraint and one G an inner variable, in the name of the constraints.
+
+    So it is where a subclass adds a dual set to constraints that are evaluated together without one.
+    """
+    levels, inner = len(family.constraints), sum(map(_inner_dimension, family.constraints))
+    need = (*lead, levels), (*lead, inner)
+    if (found.F.shape, found.G.shape) != need:
+        names = ", ".join(repr(constraint.name) for constraint in family.constraints)
+        seen = tuple(found.F.shape), tuple(found.G.shape)
+        said = f"F must have shape {need[0]} and G {need[1]}, by the constraints' dual sets: override evaluate() too."
+        raise InvalidInput(f"evaluate of the family of {names}", seen, said)
+
+
 class _JoinedFamily(ConstraintFamily):
     """Families of several classes, their results put back into the order of the levels."""
 
@@ -320,6 +334,10 @@ class _JoinedFamily(ConstraintFamily):
         """See :meth:`ConstraintFamily.evaluate`."""
         xp = namespace(x)
         parts = [family.evaluate(x, batch) for family in self.families]
+        lead = tuple(x.shape[:-1])
+        for family, part, levels, inner in zip(self.families, parts, self.groups, self.inner, strict=True):
+            if part.F.shape != (*lead, levels.size) or part.G.shape != (*lead, inner.size):
+                check_evaluation(family, part, lead)
 
         def pullback(y: Array, a: Array) -> Array:
             pulled = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core.constraint import ConstraintFamily, Evaluation
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation, check_evaluation
 from minmaxcon.core.source import Source, in_double
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
@@ -84,6 +84,7 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
     """
     rows = max(1024, _SCORES_AT_ONCE // max(1, int(x.shape[0])))
     parts = [(share, _real(family.evaluate(x, batch))) for share, batch in data.chunks(rows)]
+    check_evaluation(family, parts[0][1], tuple(x.shape[:-1]))
     if len(parts) == 1:
         return parts[0][1]
     mean = sum(share * part.F for share, part in parts)
@@ -123,6 +124,8 @@ class LevelProblem:
         The term :math:`d_x`.
     has_objective : bool
         Whether function 0 is an objective at level r.
+    surrogate : bool
+        Whether functions stand in for true measures, see :attr:`MinMaxProblem.surrogate`.
     """
 
     family: ConstraintFamily
@@ -131,6 +134,7 @@ class LevelProblem:
     data: Source
     proximal: Proximal | None = None
     has_objective: bool = True
+    surrogate: bool = False
 
     @property
     def runs(self) -> int:

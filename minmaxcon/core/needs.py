@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from minmaxcon.core.level import LevelProblem
 from minmaxcon.core.problem import MinMaxProblem
-from minmaxcon.core.refreshed import RefreshedProblem
 from minmaxcon.errors import Unsupported
-from minmaxcon.geometry import InnerBlock
 
 __all__ = ["Needs"]
 
@@ -57,13 +55,12 @@ class Needs:
         problem : MinMaxProblem or LevelProblem
             The problem.
         """
-        refreshed = isinstance(problem, RefreshedProblem)
-        if refreshed and not self.measure:
+        if problem.surrogate and not self.measure:
             return (
                 "an ordinary problem: the constraints of this one stand in for true measures, to be refreshed. "
                 "Use SuccessiveApproximation(), --solver successive"
             )
-        if self.measure and not refreshed:
+        if self.measure and not problem.surrogate:
             return "a RefreshedProblem, whose measure says what is true: use SFLS() or IQRC()"
         if self.finite and problem.data.size is None:
             return "finite data: on a stream use SMD or ExtraGradient, or gather the samples"
@@ -85,7 +82,7 @@ class Needs:
                 f"convex = True where it is, or {proximal}"
             )
         for function in problem.family.constraints:
-            if self.mirror and function.dual is not None and type(function.dual).mirror is InnerBlock.mirror:
+            if self.mirror and function.dual is not None and not function.dual.mirrored:
                 return (
                     f"inner blocks with mirror coordinates, and {function.dual!r} of {function.name!r} gives none: "
                     "override mirror() and unmirror(), or use an oracle that has one anchor, such as MirrorProx or SMD"

@@ -98,6 +98,11 @@ class MinMaxProblem:
         return next(iter(sizes), None)
 
     @property
+    def surrogate(self) -> bool:
+        """Whether constraints stand in for true measures, and say nothing far from where they were made; False here."""
+        return False
+
+    @property
     def modulus(self) -> float:
         """The largest modulus of a function, infinite where one declares none; 0 where the problem is convex."""
         return max(function.modulus for function in (self.objective, *self.constraints))
@@ -129,12 +134,12 @@ class MinMaxProblem:
         if level.ndim != 1 or self.runs not in (None, level.size):
             raise InvalidInput("r", r, f"give one level for each of the {self.runs or 1} runs, or a number.")
         bounds = np.concatenate([level[:, None], self.bounds(level.size)], axis=1)
-        return LevelProblem(self.family, bounds, self.primal, self.data, self.proximal)
+        return LevelProblem(self.family, bounds, self.primal, self.data, self.proximal, surrogate=self.surrogate)
 
     def feasibility(self, runs: int | None = None) -> LevelProblem:
         """Return the problem of violating the constraints least, without the objective."""
-        bounds = self.bounds(runs)
-        return LevelProblem(self.constraint_family, bounds, self.primal, self.data, self.proximal, has_objective=False)
+        kind = {"has_objective": False, "surrogate": self.surrogate}
+        return LevelProblem(self.constraint_family, self.bounds(runs), self.primal, self.data, self.proximal, **kind)
 
     def with_proximal(self, center: Any, weight: Any) -> MinMaxProblem:
         r"""Return the problem with :math:`\hat\rho V(x, \tilde x)` added to every function.

@@ -120,6 +120,11 @@ class RefreshedProblem(MinMaxProblem):
         if not isinstance(self.measure, TrueMeasure):
             raise InvalidInput("measure", self.measure, "give a TrueMeasure: without one, use MinMaxProblem.")
 
+    @property
+    def surrogate(self) -> bool:
+        """True: only a solver that refreshes the constraints solves this problem."""
+        return True
+
     def on(self, data: Source) -> RefreshedProblem:
         """Return the problem on other finite data, a block of its stream, where its measure can be taken there."""
         return replace(self, data=data, measure=self.measure.on(data))

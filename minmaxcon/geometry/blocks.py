@@ -113,6 +113,11 @@ class InnerBlock(ABC):
     def sample(self, rng: Any, count: int) -> Any:
         """Draw ``count`` points of A from a NumPy generator, shape (count, p)."""
 
+    @property
+    def mirrored(self) -> bool:
+        """Whether the block has mirror coordinates: whether it overrides :meth:`mirror`."""
+        return type(self).mirror is not InnerBlock.mirror
+
     def mirror(self, alpha: Array) -> tuple[Array, Array]:
         r"""Return the mirror coordinates (m, s) of :math:`\alpha`, shapes (..., p) and (...,), in which anchors mix.
 

@@ -412,13 +412,15 @@ def progress_bar(*, file: Any = None) -> Callback:
     return _Bar(tqdm(unit=" steps", file=stream, leave=False, dynamic_ncols=True))
 
 
-def progress_lines(*, file: Any = None, first: float = 2.0, every: float = 10.0) -> Callback:
+def progress_lines(*, file: Any = None, prefix: str = "", first: float = 2.0, every: float = 10.0) -> Callback:
     """Return a callback that writes a line now and then: seconds, steps, best objective and violation.
 
     Parameters
     ----------
     file : text stream, optional
         Where the lines are written, standard error by default.
+    prefix : str
+        What each line begins with.
     first, every : float
         Seconds from the beginning to the first line, and from each line to the next.
     """
@@ -428,7 +430,7 @@ def progress_lines(*, file: Any = None, first: float = 2.0, every: float = 10.0)
         nonlocal due
         if progress.seconds >= due:
             due = progress.seconds + every
-            print(progress, file=stream, flush=True)
+            print(f"{prefix}{progress}", file=stream, flush=True)
 
     return write
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import number, seed_number
-from minmaxcon.core import Batch, Estimate, LevelProblem, MinMaxProblem, Oracle, Position, RefreshedProblem, Start
+from minmaxcon.core import Batch, Estimate, LevelProblem, MinMaxProblem, Oracle, Position, Start
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.data import Finite
 from minmaxcon.testing.check import (
@@ -85,7 +85,7 @@ def oracle_part(oracle: Any, problem: Any = None, *, tolerance: Any = 0.1, seed:
     require_kind("oracle", oracle, Oracle, "an Oracle such as SMD()")
     single = finite_problem(robust_toy(200, seed=1) if problem is None else problem)
     oracle.needs.check(type(oracle).__name__, single.at_level(0.0))
-    given = () if problem is None or isinstance(single, RefreshedProblem) else (_without_noise(single),)
+    given = () if problem is None else (_without_noise(single),)
     quiet = [toy for toy in (robust_toy(1), mixed_toy(), *given) if oracle.needs.missing(toy.at_level(0.0)) is None]
     share = number("tolerance", tolerance, "must be a positive number, a share such as 0.1.", above=0.0)
     trial = OracleTrial(oracle, single, tuple(quiet), share, seed_number("seed", seed))

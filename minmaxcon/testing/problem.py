@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.core import Batch, ConstraintFamily, MinMaxProblem, Position, RefreshedProblem, Status
+from minmaxcon.core import Batch, ConstraintFamily, MinMaxProblem, Position, Status
 from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.errors import InvalidInput
@@ -78,7 +78,7 @@ def problem_parts(problem: Any) -> list[Part]:
         if function.dual is not None:
             blocks.setdefault(repr(function.dual), generator_part(function.dual, f"inner block of {label}"))
     levels = PerspectiveGenerator([function.dual for function in functions.values()], "theorem")
-    slopes = {"slopes": _SURROGATES} if isinstance(problem, RefreshedProblem) else {}
+    slopes = {"slopes": _SURROGATES} if problem.surrogate else {}
     parts = tuple(
         constraint_part(function, problem.primal, problem.data, problem.start, label=label, **slopes)
         for label, function in functions.items()

@@ -128,7 +128,7 @@ def test_options_of_files(call: Callable[..., Any], table: Path) -> None:
 @pytest.mark.parametrize(
     "arguments,words",
     [
-        (["solve", "fair_acu"], ("problem='fair_acu'", "did you mean 'fair_auc'?")),
+        (["solve", "fair_acu"], ("name='fair_acu'", "did you mean 'fair_auc'?")),
         (["solve"], ("NAME requires an argument",)),
         (["sovle"], ('"sovle"', 'Did you mean "solve"?', "minmaxcon --help")),
         (["data", "gte"], ("'gte'", "Did you mean 'get'?")),

@@ -156,7 +156,7 @@ def test_what_its_code_raises_is_one_line(
 def test_before_it_is_installed_the_remedy_is_said(call: Callable[..., Any]) -> None:
     done = call("solve", NAME)
     assert (done.status, done.out) == (2, "")
-    assert f"problem='{NAME}': unknown name" in done.err
+    assert f"name='{NAME}': unknown name" in done.err
     assert "pip install --editable FOLDER" in done.err
 
 

@@ -373,6 +373,39 @@ def test_shapes_that_would_be_broadcast_are_refused(constraint: Any, message: st
         mm.solve(problem.with_bounds([60.0, 70.0]), mm.SFLS(oracle=mm.SMD(steps=10)))
 
 
+class Together(mm.core.ConstraintFamily):
+    """Functions without inner variables, evaluated together."""
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        parts = [constraint.evaluate(x, batch) for constraint in self.constraints]
+
+        def pullback(y: Array, a: Array) -> Array:
+            return sum(part.pullback(y[..., i], a) for i, part in enumerate(parts))
+
+        return mm.Evaluation(np.stack([part.F for part in parts], axis=-1), x[..., :0], pullback)
+
+
+class Joint(HalfSquare):
+    @classmethod
+    def fuse(cls, constraints: Any) -> Together:
+        return Together(constraints)
+
+
+class JointWithADualSet(Joint):
+    """Adds data alone, so that the parent's family evaluates it, which gives no G."""
+
+    dual = mm.interval(1.0)
+
+
+@pytest.mark.parametrize("objective", [HalfSquare(), JointWithADualSet(name="first")], ids=["two families", "one"])
+def test_a_dual_set_without_its_moments_is_refused_where_a_family_is_fused(objective: Any) -> None:
+    problem = replace(cases.quadratic(), objective=objective, constraints=[JointWithADualSet(60.0, name="mine")])
+    with pytest.raises(
+        mm.InvalidInput, match=r"^evaluate of the family of .*'mine'=.*and G \(1, [12]\), by the .* dual"
+    ):
+        mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=10)))
+
+
 class Autograd(mm.StochasticMinMaxConstraint):
     """Only the terms, in torch: the gradient comes from autograd."""
 

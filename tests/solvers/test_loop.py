@@ -106,6 +106,8 @@ def test_where_there_is_no_terminal_progress_is_written_in_lines() -> None:
     assert ", worst f_i - b_i -0." in first
     bar(mm.Progress(solver, states[0], 2.5))
     assert text.getvalue().splitlines()[2] == "2 s, 0 steps"
+    progress_lines(file=text, prefix="here: ")(mm.Progress(solver, states[0], 2.5))
+    assert text.getvalue().splitlines()[3] == "here: 2 s, 0 steps"
 
 
 @pytest.mark.parametrize("end", ["finished", "limit", "error"])

@@ -90,6 +90,42 @@ def test_an_oracle_refuses_a_level_problem() -> None:
         mm.MirrorProx().query(problem.at_level(1.0), start)
 
 
+@pytest.mark.parametrize("oracle", [mm.SMD(), mm.ExtraGradient(), mm.MirrorProx(), mm.VarianceReduced()])
+def test_an_oracle_refuses_level_problems_of_surrogates(oracle: mm.Oracle) -> None:
+    """A level problem made of a refreshed one by hand does not forget what its functions stand for."""
+    problem = staircase()
+    start = mm.Start(problem.start_point(), None, mm.Position.start(np.random.default_rng(0)))
+    center = problem.start_point()[0]
+    proximal = problem.with_proximal(center, 1.0)
+    for level in (
+        problem.at_level(1.0),
+        problem.feasibility(),
+        problem.at_level([1.0]).take([0]),
+        proximal.at_level(1.0),
+    ):
+        with pytest.raises(mm.Unsupported, match=rf"cannot solve this level problem\. It needs {ORDINARY}"):
+            oracle.query(level, start)
+
+
+class Wrapped(mm.BallBlock):
+    """A block that says itself whether it has mirror coordinates."""
+
+    mirrored = False
+
+
+def test_blocks_say_whether_they_have_mirror_coordinates() -> None:
+    assert mm.BallBlock(2, 1.0).mirrored
+    assert mm.SimplexBlock(3).mirrored
+    assert not Wrapped(2, 1.0).mirrored
+    problem = cases.problem("robust")
+    constraint = problem.constraints[0].with_bound(0.6)
+    constraint.dual = Wrapped(3, 0.3)
+    assert mm.core.Needs(mirror=True).missing(problem) is None
+    missing = mm.core.Needs(mirror=True).missing(replace(problem, constraints=[constraint]))
+    assert missing is not None
+    assert "inner blocks with mirror coordinates" in missing
+
+
 @pytest.mark.parametrize("make", [mm.IQRC, mm.SuccessiveApproximation])
 def test_no_method_of_proximal_problems_is_one_that_adds_a_proximal_term(make: Any) -> None:
     with pytest.raises(mm.InvalidInput, match="proximal term"):

@@ -149,7 +149,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
     from .study.sweep import run_sweep
 
     if name != "fair_auc":
-        raise mm.UnknownName("problem", name, ("fair_auc",), "Only this problem has a study of fronts.")
+        raise mm.UnknownName("name", name, ("fair_auc",), "Only this problem has a study of fronts.")
     check_out(asked.out)
     methods = names_of("methods", asked.methods)
     seeds = _checked("seeds", asked.seeds, _MOST_SEEDS)

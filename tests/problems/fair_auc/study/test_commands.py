@@ -174,7 +174,7 @@ def test_bad_folders_and_problems(call: Callable[..., Any], tmp_path: Path) -> N
     assert names(tmp_path) == {"thesis.tex", "file", "link"}
     done = call("pareto", "toy", *ONE, "--out", tmp_path / "o")
     assert (done.status, done.out) == (2, "")
-    assert "problem='toy': unknown name; Known: fair_auc. Only this problem has a study of fronts." in done.err
+    assert "name='toy': unknown name; Known: fair_auc. Only this problem has a study of fronts." in done.err
     assert call("reproduce", "fair_acu", "--out", tmp_path / "o").status == 2
     assert call("reproduce").status == 2
 
