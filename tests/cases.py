@@ -226,9 +226,9 @@ SOLVERS: dict[str, SolverCase] = {
 }
 
 
-TYPICAL = ("fair_auc_inter", "fair_auc_torch", "quadratic_infeasible_start", "portfolio", "regression_weakly_convex")
-"""Problems that stand for the table, which is crossed as a whole in promises: Euclidean and not, both engines, no start
-that is feasible, and a function that is not convex."""
+TYPICAL = ("fair_auc_inter", "quadratic_infeasible_start", "portfolio", "regression_weakly_convex")
+"""Problems that stand for the table, which is crossed as a whole in promises: Euclidean and not, no start that is
+feasible, and a function that is not convex."""
 
 
 def promises(names: Iterable[str], kept: Iterable[str] = TYPICAL) -> list[Any]:

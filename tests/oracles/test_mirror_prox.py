@@ -39,7 +39,9 @@ def start(problem: mm.MinMaxProblem, runs: int = 1, seed: int = 0) -> mm.Start:
     return mm.Start(problem.start_point(runs), None, mm.Position.start(np.random.default_rng(seed)))
 
 
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize(
+    "name", cases.promises(CONVEX, [*cases.TYPICAL, "robust", "worst_group", "cvar", "mixed_geometry", "group_dro"])
+)
 def test_bounds_hold_the_value_at_any_time(name: str) -> None:
     """D <= H <= U after every advance; both come near H, and U is the value at the point returned."""
     problem = cases.problem(name)
@@ -107,7 +109,13 @@ def parts(found: mm.Estimate) -> dict[str, Array]:
     return {name: np.asarray(to_numpy(value)) for name, value in kept.items()}
 
 
-@pytest.mark.parametrize("name", ["fair_auc_inter", "fair_auc_torch", "worst_group", "robust", "portfolio", "cvar"])
+@pytest.mark.parametrize(
+    "name",
+    cases.promises(
+        ["fair_auc_inter", "fair_auc_torch", "worst_group", "robust", "portfolio", "cvar"],
+        ["fair_auc_inter", "robust", "portfolio", "cvar"],
+    ),
+)
 def test_a_run_of_many_equals_the_run_alone(name: str) -> None:
     """Runs end at their own times, and what others do does not touch them."""
     problem = cases.problem(name)

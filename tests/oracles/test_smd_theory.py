@@ -77,8 +77,16 @@ def test_the_value_of_a_level_by_three_ways() -> None:
     assert exact_value("quadratic") == pytest.approx(0.5 * t**2 * size + spread - level_of("quadratic"), abs=1e-7)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", NOISE_FREE)
+@pytest.mark.parametrize(
+    "name, rule",
+    [
+        pytest.param(
+            name, rule, marks=() if rule == "adaptive" or name in ("fair_auc_inter", "portfolio") else pytest.mark.rel
+        )
+        for name in NOISE_FREE
+        for rule in RULES
+    ],
+)
 def test_without_noise_the_bounds_hold_the_value(name: str, rule: str) -> None:
     """D <= H <= P(x_bar) <= U at every length of the run, also with a proximal term."""
     problem = noise_free(name)
@@ -215,9 +223,9 @@ BATCHES = {
 
 @pytest.mark.parametrize("name", cases.promises(BATCHES, ["fair_auc_inter"]))
 def test_with_noise_the_bounds_hold_as_often_as_they_say(name: str) -> None:
-    below, above = count_bounds(name, range(40), BATCHES[name], tolerance=0.01)
-    assert below == 40
-    assert above >= 36
+    below, above = count_bounds(name, range(20), BATCHES[name], tolerance=0.01)
+    assert below == 20
+    assert above >= 18
 
 
 @pytest.mark.rel
@@ -245,7 +253,7 @@ def count_certificates(seeds: range) -> tuple[int, int, int]:
 
 
 def test_certificates_hold_the_optimum() -> None:
-    assert count_certificates(range(6)) == (6, 6, pytest.approx(6, abs=1))
+    assert count_certificates(range(3)) == (3, 3, pytest.approx(3, abs=1))
 
 
 @pytest.mark.rel

@@ -44,10 +44,12 @@ def test_stationarity_bounds_the_distance_from_the_proximal_point() -> None:
     r"""Each outer step's number is at least |x_hat - x|, x_hat computed by a conic solver; and it falls."""
     problem, solver = cases.problem("quadratic"), iqrc(steps=300, levels=4, iterations=5)
     centers = [problem.start_point()[0]]
-    for state in mm.iterate(problem, solver, seed=0):
-        if state.outer == len(centers):
-            centers.append(state.x[0])
-    solution = mm.solve(problem, solver, seed=0)
+
+    def watch(progress: mm.Progress) -> None:
+        if progress.state.outer == len(centers):
+            centers.append(progress.state.x[0])
+
+    solution = mm.solve(problem, solver, seed=0, callbacks=[watch])
     bounds, weights = solution.trace["stationarity"], solution.trace["weight"]
     assert len(bounds) == len(centers) - 1
     for center, bound, weight in zip(centers[:-1], bounds, weights, strict=True):
@@ -71,11 +73,11 @@ def test_weakly_convex_problems() -> None:
     problem = cases.problem("regression_weakly_convex")
     modulus = float(problem.objective.weak_convexity)
     start = float(problem.at_level(0.0).values(problem.start_point())[0, 0])
-    proved = mm.solve(problem, iqrc(steps=200, levels=4, weight=1.2 * modulus, iterations=8), seed=0)
+    proved = mm.solve(problem, iqrc(steps=200, levels=3, weight=1.2 * modulus, iterations=6), seed=0)
     assert np.isfinite(proved.trace["stationarity"]).all()
     assert proved.objective < 0.8 * start
     with pytest.warns(mm.WeakConvexityWarning, match="weight=1e-05"):
-        paper = mm.solve(problem, iqrc(weight=1e-5, iterations=3), seed=0)
+        paper = mm.solve(problem, iqrc(steps=100, levels=2, weight=1e-5, iterations=3), seed=0)
     assert np.isinf(paper.trace["stationarity"]).all()
     assert paper.status is not mm.Status.SOLVED
     assert paper.feasible
@@ -219,12 +221,12 @@ def test_a_start_that_is_far_from_feasible() -> None:
     """The first proximal problems have no feasible point; the problem itself has, which the search finds."""
     problem = cases.problem("quadratic_infeasible_start")
     far = replace(problem, start=np.array([2.0, 3.0, 3.0]))
-    solution = mm.solve(far, iqrc(steps=200, levels=3, iterations=15), seed=0)
+    solution = mm.solve(far, iqrc(steps=100, levels=3, iterations=5), seed=0)
     assert solution.status in {mm.Status.SOLVED, mm.Status.BUDGET}
     assert solution.feasible
     assert (solution.trace["violation"] <= 0).all()
     # where convexity is not declared no search is made: steps come nearer, and nothing is called infeasible
-    solver = iqrc(steps=200, levels=3, iterations=15, weight=1.0)
+    solver = iqrc(steps=100, levels=3, iterations=6, weight=1.0)
     wary = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), solver, seed=0)
     assert wary.trace["violation"][0] > 0
     assert wary.status is mm.Status.BUDGET
@@ -266,10 +268,12 @@ def test_what_is_returned_as_solved_is_what_is_proved(output: Any, seeds: int) -
     """The proof is about the centre of the last step: that point comes back, or nothing is claimed of another."""
     problem, solved = cases.problem("quadratic"), 0
     for seed in range(seeds):
-        for tolerance in (0.3, 0.1):
+        for tolerance in (0.3,) if seeds == 1 else (0.3, 0.1):
             solver = iqrc(steps=300, levels=4, tolerance=tolerance, output=output)
-            states = list(mm.iterate(problem, solver, seed=seed))
-            solution = mm.solve(problem, solver, seed=seed)
+            states: list[Any] = []
+            solution = mm.solve(
+                problem, solver, seed=seed, callbacks=[lambda seen, kept=states: kept.append(seen.state)]
+            )
             assert len(solution.trace["stationarity"]) < solver.iterations  # the proof ends the run
             if solution.status is mm.Status.SOLVED:
                 solved += 1
@@ -280,7 +284,7 @@ def test_what_is_returned_as_solved_is_what_is_proved(output: Any, seeds: int) -
                 assert solution.status is mm.Status.BUDGET
                 assert "another iterate than the one drawn" in solution.reason
                 assert (solution.x != states[-1].x[0]).any()
-    assert solved == 2 * seeds or output == "random"
+    assert solved == (1 if seeds == 1 else 2 * seeds) or output == "random"
 
 
 def test_a_proof_about_an_infeasible_centre_claims_nothing() -> None:
@@ -356,10 +360,10 @@ def test_which_iterate_is_returned() -> None:
     best = walk("best")  # the objective falls along the walk, so the last feasible iterate is the best
     assert best.x[0] == pytest.approx(start + 0.05)
     assert best.objective == min(best.trace["objective"])
-    picked = Counter(round((walk("random", seed).x[0] - start) / 0.01) for seed in range(200))
+    picked = Counter(round((walk("random", seed).x[0] - start) / 0.01) for seed in range(80))
     assert sorted(picked) == [1, 2, 3, 4, 5]
-    # uniform over the five: 40 each, and 200 draws stray from it by less than four standard deviations
-    assert all(abs(count - 40) <= 4 * np.sqrt(200 * 0.2 * 0.8) for count in picked.values())
+    # uniform over the five: 16 each, and 80 draws stray from it by less than four standard deviations
+    assert all(abs(count - 16) <= 4 * np.sqrt(80 * 0.2 * 0.8) for count in picked.values())
     assert walk("random", 3).x[0] == walk("random", 3).x[0]
 
 
@@ -384,9 +388,9 @@ def test_iterations_limit_the_outer_steps() -> None:
 
 @pytest.mark.parametrize("name", ["fair_auc_inter", "quadratic"])
 def test_a_random_iterate_that_is_solved_is_feasible(name: str) -> None:
-    for seed in range(3):
+    for seed in range(2):
         solution = mm.solve(
-            cases.problem(name), iqrc(steps=200, levels=3, iterations=4, tolerance=0.5, output="random"), seed=seed
+            cases.problem(name), iqrc(steps=100, levels=2, iterations=4, tolerance=0.5, output="random"), seed=seed
         )
         if solution.status is mm.Status.SOLVED:
             assert solution.feasible

@@ -76,8 +76,8 @@ def count_feasible(seeds: range) -> int:
 
 
 def test_infeasible_problems_are_told_from_feasible_ones() -> None:
-    assert count_infeasible(range(4)) >= 3
-    assert count_feasible(range(4)) == 4
+    assert count_infeasible(range(2)) == 2
+    assert count_feasible(range(2)) == 2
 
 
 @pytest.mark.rel

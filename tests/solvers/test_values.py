@@ -22,7 +22,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 }
 
 SOLVERS: dict[str, Callable[[], mm.Solver]] = {
-    "sfls": lambda: mm.SFLS(oracle=mm.SMD(steps=250, batch_size=20), levels=3, tolerance=1e-6),
+    "sfls": lambda: mm.SFLS(oracle=mm.SMD(steps=250, batch_size=20), levels=2, tolerance=1e-6),
     "sfls_theory": lambda: mm.SFLS(oracle=mm.SMD(steps=250, batch_size=20, step_rule="theory"), levels=3),
     "sfls_single_samples": lambda: mm.SFLS(oracle=mm.SMD(steps=250, batch_size=1), levels=3, tolerance=1e-6),
     "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=120, batch_size=20), levels=2), iterations=3),
@@ -118,7 +118,7 @@ def test_a_solve_goes_on_from_any_state(name: str, solver: str) -> None:
     problem, method = cases.problem(name), SOLVERS[solver]()
     states = list(mm.iterate(problem, method, seed=2))
     end = method.outcome(states[-1])
-    chosen = np.random.default_rng(0).choice(len(states) - 1, size=min(4, len(states) - 1), replace=False)
+    chosen = np.random.default_rng(0).choice(len(states) - 1, size=min(3, len(states) - 1), replace=False)
     for index in chosen:
         state, fresh = COPIES["pickle"](states[index]), SOLVERS[solver]()
         while not fresh.finished(state):
