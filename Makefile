@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# Python compiles what is imported; compiling all that is installed would take most of the time of installing.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt
 
 # Two workers and two cores: one BLAS thread each, or they fight for the cores and results depend on the machine.
 export OMP_NUM_THREADS ?= 1
@@ -26,7 +27,7 @@ demo: .venv/.stamp
 	$(BIN)/minmaxcon demo
 
 test: .venv/.stamp
-	timeout 1800 $(BIN)/python -m pytest -n 2 -m 'not slow and not rel'
+	timeout 1800 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not rel'
 
 docs: .venv/.stamp
 	rm -rf docs/api/generated

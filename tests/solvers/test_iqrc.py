@@ -24,7 +24,7 @@ def iqrc(steps: int = 400, levels: int = 5, **settings: Any) -> mm.IQRC:
 
 def test_default_settings_approach_the_optimum_of_a_convex_problem() -> None:
     problem, best = cases.problem("fair_auc_inter"), float(cases.optimum("fair_auc_inter").objective)
-    solution = mm.solve(problem, mm.IQRC(iterations=5), seed=0)
+    solution = mm.solve(problem, mm.IQRC(iterations=3), seed=0)
     assert solution.feasible
     assert -1e-7 <= solution.objective - best <= 0.02 * (0.5 - best)
 
