@@ -125,6 +125,7 @@ def look(
     Look or None
         None where the stream ends too early.
     """
+    lower = lower and (problem.modulus <= 0 or problem.proximal is not None)  # otherwise there is none
     half = max(_LEAST, math.ceil(samples / (2 * _BLOCKS)))
     dual, xp = problem.dual(), namespace(points[0])
     points = [xp.double(x) for x in points]
