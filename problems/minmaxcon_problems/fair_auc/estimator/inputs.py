@@ -173,14 +173,11 @@ def _missing(column: Any) -> Any:
         return np.isnan(column)
     if column.dtype.kind in "mM":
         return np.isnat(column)
-    if column.dtype.kind == "U":  # what NumPy makes of a missing value between texts
-        return np.isin(column, _MISSING_TEXTS)
+    if column.dtype.kind == "U":
+        return column == "nan"  # what NumPy makes of a missing value between texts
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
     return np.array([_is_missing(value) for value in column], dtype=np.bool_)
-
-
-_MISSING_TEXTS = ("nan", "None", "<NA>", "NaT")
 
 
 def _is_missing(value: Any) -> bool:

@@ -70,7 +70,7 @@ class LabelledScores:
             raise DataError("y", f"has shape {column.shape}; give one label for each row.")
         self.rows = len(column)
         self.labels = _two_labels(column, positive) if labels is None else labels
-        known = np.isin(column, np.array(self.labels, dtype=column.dtype if column.dtype.kind != "O" else object))
+        known = (column == self.labels[0]) | (column == self.labels[1])
         if not known.all():
             row = int(np.argmin(known))
             other = column[row]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,19 @@ class FairFit:
     unconstrained_gap: AUCEstimate
     surrogate: Mapping[str, float]
     solution: mm.Solution
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields with statuses by name: readers that run no code, such as skops, make no enum's members."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        solution = replace(self.solution, status=self.solution.status.name)
+        return {**state, "status": self.status.name, "solution": solution}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Set the fields."""
+        solution = state["solution"]
+        solution = replace(solution, status=mm.Status[solution.status])
+        for name, value in {**state, "status": mm.Status[state["status"]], "solution": solution}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def gap(self) -> AUCEstimate:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import warnings
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -296,3 +298,24 @@ def test_data_of_the_package_can_be_fitted() -> None:
     found = FairAUCClassifier(max_gap=0.02, random_state=0)
     found.fit(data.train.features, data.train.label, sensitive_features=data.train.group)
     assert found.gap_.value <= 0.021
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_a_fitted_model_is_made_of_plain_states(rows: Rows, model: str) -> None:
+    """Readers that run no code, such as skops, make objects by __new__ without arguments, which an enum has not."""
+
+    class Plain(pickle.Pickler):
+        def reducer_override(self, obj: Any) -> Any:
+            assert not isinstance(obj, Enum)
+            return NotImplemented
+
+    part = rows.take(slice(0, 120))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = fitted(part, model=model, time_limit=2.0)
+    buffer = io.BytesIO()
+    Plain(buffer).dump(found)
+    again = pickle.loads(buffer.getvalue())
+    assert again.status_ is found.status_
+    assert again.solution_.status is found.solution_.status
+    np.testing.assert_array_equal(again.decision_function(rows.X), found.decision_function(rows.X))

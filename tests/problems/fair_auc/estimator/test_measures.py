@@ -153,6 +153,17 @@ def test_a_model_with_probabilities_alone_and_another_positive_label(rows: Rows,
         )
 
 
+def test_a_shorter_text_is_not_the_label_that_it_begins(fair: FairAUCClassifier, rows: Rows) -> None:
+    with pytest.raises(DataError, match="has the label 'y'"):
+        fair.measure(rows.X, np.where(rows.y == "yes", "y", "n"), sensitive_features=rows.group)
+
+
+def test_none_as_a_text_is_a_group_like_any_other(rows: Rows) -> None:
+    group = np.where(rows.group == "a", "None", rows.group)
+    found = measure_scores(rows.X[:, 0], rows.y, sensitive_features=group)
+    assert {found.groups[0].group, found.groups[0].rest} == {"None", "b"}
+
+
 @pytest.mark.parametrize(
     "change, error, words",
     [
