@@ -20,7 +20,8 @@ INCLUDES = re.compile(r"^\.\. literalinclude:: (\S+)\n((?:   :.*\n)+)", flags=re
 def assert_same_output(printed: str, stored: str) -> None:
     """Compare word by word, numbers as far as machines agree: digits after them may differ by the libraries' sums."""
     got, expected = (
-        [line.split() for line in re.sub(r"[\[\](),;]", " ", text).splitlines()] for text in (printed, stored)
+        [line.split() for line in re.sub(r"[\[\](),;]|\.(?=\s|$)", " ", text).splitlines()]
+        for text in (printed, stored)
     )
     assert list(map(len, got)) == list(map(len, expected)), printed
     for word, other in zip(chain(*got), chain(*expected), strict=True):
