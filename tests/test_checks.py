@@ -204,7 +204,6 @@ FINITE: list[tuple[Callable[..., Any], str]] = [
     (mm.SFLS, "oracle_error"),
     (mm.SFLS, "slack"),
     (mm.SFLS, "growth"),
-    (mm.SFLS, "least_span"),
     (mm.IQRC, "weight"),
     (mm.IQRC, "tolerance"),
     (mm.MirrorProx, "relative_accuracy"),
@@ -225,7 +224,6 @@ FINITE: list[tuple[Callable[..., Any], str]] = [
     (mm.Theory, "safety"),
     (solve, "time_limit"),
     (fit, "radius"),
-    (fit, "score_bound"),
     (fit, "time_limit"),
 ]
 """Settings for which 3 is a good number."""
@@ -260,6 +258,7 @@ SHARES: list[tuple[Callable[..., Any], str]] = [
     (mm.SMD, "mixing"),
     (mm.SFLS, "tolerance"),
     (mm.SFLS, "delta"),
+    (mm.SFLS, "least_span"),
     (mm.MirrorProx, "mixing"),
     (mm.ExtraGradient, "mixing"),
     (mm.VarianceReduced, "mixing"),

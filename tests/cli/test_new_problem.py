@@ -250,7 +250,7 @@ def test_a_full_disk_leaves_nothing_half_written(
             raise OSError(28, "No space left on device")
         real(descriptor)
 
-    monkeypatch.setattr("minmaxcon.results.folders.os", SimpleNamespace(**{**vars(os), "fsync": fsync}))
+    monkeypatch.setattr("minmaxcon.files.os", SimpleNamespace(**{**vars(os), "fsync": fsync}))
     done = call("new-problem", NAME, "--out", tmp_path / "package")
     assert done.status == 2
     assert "No space left on device" in done.err

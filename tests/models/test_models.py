@@ -341,7 +341,7 @@ def test_a_module_is_trained_like_any_model() -> None:
     np.testing.assert_array_equal(problem.start[: model.dimension], model.start(0))
     oracle = mm.SMD(steps=100, batch_size=20)
     with pytest.warns(mm.WeakConvexityWarning, match="weight=1 is not above"):
-        solution = mm.solve(problem, mm.IQRC(mm.SFLS(oracle, levels=2), iterations=2), seed=0)
+        solution = mm.solve(problem, mm.IQRC(mm.SFLS(oracle, levels=2), weight=1.0, iterations=2), seed=0)
     assert solution.feasible
     assert solution.objective < 0.5 - 1e-3
 

@@ -19,11 +19,11 @@ from minmaxcon.tables import read_libsvm, read_source
 
 
 def refused(read: Callable[[], Any], said: str, kind: type[Exception] = mm.DataError) -> None:
-    """See that it is refused in less than a second of processor time."""
+    """See that it is refused in a second or two of processor time, also on a busy machine."""
     began = time.process_time()
     with pytest.raises(kind, match=said) as refusal:
         read()
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 2.5
     assert len(str(refusal.value).splitlines()) == 1
 
 

@@ -45,7 +45,7 @@ class GroupSigns:
     signs: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Cell:
     """How many rows have a label and belong to a group, and what they weigh."""
 
@@ -55,7 +55,7 @@ class Cell:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GroupGap:
     """The gap of one group against the rest.
 
@@ -85,7 +85,7 @@ class GroupGap:
     favours: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Measured:
     """AUC and fairness of scores on labelled rows.
 
@@ -173,7 +173,7 @@ class Measured:
         return "\n".join([*lines, *self.reasons])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Compared:
     """Two scores on the same rows: paired differences, the first less the second.
 

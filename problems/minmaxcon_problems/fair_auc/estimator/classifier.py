@@ -496,10 +496,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         --------
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
-        >>> X, group = rng.normal(size=(400, 3)), np.repeat(["a", "b"], 200)
-        >>> y = X[:, 0] + (group == "a") + rng.normal(size=400) > 0
+        >>> X, group = rng.normal(size=(800, 3)), np.repeat(["a", "b"], 400)
+        >>> y = X[:, 0] + 2 * (group == "a") + rng.normal(size=800) > 0
         >>> fair, free = (
-        ...     FairAUCClassifier("group", max_gap=gap).fit(X, y, sensitive_features=group) for gap in (0.05, 1)
+        ...     FairAUCClassifier("inter_group", max_gap=gap).fit(X, y, sensitive_features=group) for gap in (0.05, 1)
         ... )
         >>> found = fair.compare(free, X, y, sensitive_features=group)
         >>> bool(found.gap.value < 0), bool(found.gap.p_value < 0.05)

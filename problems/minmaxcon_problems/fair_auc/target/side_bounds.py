@@ -87,6 +87,7 @@ def solve_side_bounds(
         constraints=np.stack([gap[j] - goals[i] for i, j in enumerate(chosen)])[:, None],
         status=tuple(statuses[j] if reach[i] else mm.Status.OUT_OF_REACH for i, j in enumerate(chosen)),
         certificate=tuple(certificates[j] for j in chosen),
+        evidence=None,  # multipliers prove bounds of the surrogate, and what is returned is about the measure
         reason=tuple(reasons[j] if reach[i] else missed for i, j in enumerate(chosen)),
         trace=_trace((first, second), chosen),
         steps=first.steps + second.steps,
