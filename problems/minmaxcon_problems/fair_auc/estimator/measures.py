@@ -73,7 +73,7 @@ class LabelledScores:
         known = (column == self.labels[0]) | (column == self.labels[1])
         if not known.all():
             row = int(np.argmin(known))
-            other = column[row]
+            other = column[row : row + 1].tolist()[0]
             raise DataError(
                 "y", f"row {row} (counted from 0) has the label {other!r}; labels are {listed(self.labels)}."
             )
