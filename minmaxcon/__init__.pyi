@@ -37,6 +37,7 @@ from .geometry import product as product
 from .core import Position as Position
 from .core import Source as Source
 from .data import Finite as Finite
+from .data import OnDisk as OnDisk
 from .data import Preparation as Preparation
 from .data import Stream as Stream
 

@@ -1,13 +1,17 @@
-"""Files that are there as a whole or not at all: a temporary neighbour, fsync, rename."""
+"""Files that are there as a whole or not at all: a temporary neighbour, fsync, rename; and files without a name."""
 
 from __future__ import annotations
 
 import os
 import re
+import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-__all__ = ["alive", "remove_stale", "replace_file", "sync_folder", "write_synced"]
+from minmaxcon.errors import InvalidInput, MinMaxConError
+
+__all__ = ["Scratch", "alive", "remove_stale", "replace_file", "sync_folder", "write_synced"]
 
 _STALE = re.compile(r"\.(.+)\.new-[0-9]+")
 
@@ -74,3 +78,57 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class Scratch:
+    """A file without a name, which only this process sees: whatever ends the process, nothing of it is left.
+
+    Reads and writes name their place, so that several threads may use one file.
+
+    Parameters
+    ----------
+    folder : path, optional
+        On whose disk it lies; the system's folder for temporary files by default, which ``TMPDIR`` names.
+    what : str
+        What it holds, for messages.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder cannot be used.
+    """
+
+    def __init__(self, folder: str | Path | None, what: str) -> None:
+        self.folder, self.what, self.size = Path(tempfile.gettempdir() if folder is None else folder), what, 0
+        try:
+            self._file = tempfile.TemporaryFile(dir=self.folder, buffering=0)  # noqa: SIM115 - it lives as long as this
+        except (OSError, ValueError) as failure:
+            cause = getattr(failure, "strerror", None) or failure
+            raise InvalidInput("folder", str(self.folder), f"cannot hold {what} ({cause}); name another one.") from None
+
+    def append(self, content: Any) -> int:
+        """Write a contiguous buffer at the end, and return where it begins.
+
+        Raises
+        ------
+        MinMaxConError
+            If the disk is full, or refuses for another reason.
+        """
+        begin, view = self.size, memoryview(content).cast("B")
+        try:
+            while view:
+                written = os.pwrite(self._file.fileno(), view, self.size)
+                self.size, view = self.size + written, view[written:]
+        except OSError as failure:
+            need = f"{self.size / 1e6:,.0f} MB were written; name a folder on a larger disk (folder=, TMPDIR)"
+            raise MinMaxConError(f"{self.what} do not fit into {self.folder} ({failure.strerror}): {need}.") from None
+        return begin
+
+    def read(self, into: Any, begin: int) -> None:
+        """Fill a contiguous buffer from a place on."""
+        view = memoryview(into).cast("B")
+        while view:
+            count = os.preadv(self._file.fileno(), [view], begin)
+            begin, view = begin + count, view[count:]
+            if not count:
+                raise MinMaxConError(f"{self.what} in {self.folder} end too early: the file was cut.")

@@ -175,17 +175,26 @@ class _Lagrangian:
             elif np.abs(part).max(initial=0.0) > 0:
                 self.fault = f"{function.name!r} has inner variables without a multiplier."
 
-    def values(self, points: Any) -> tuple[Any, Any, list[Any]]:
-        """Return L at points (P, d), the sum of the sizes of its terms, and what gives its gradient."""
-        x = namespace(self.like).asarray(points, self.like)
-        parts, means = [], []
+    def values(self, points: Any) -> tuple[Any, Any]:
+        """Return L at points (P, d), and the sum of the sizes of its terms."""
+        value, size, _ = self._pass(namespace(self.like).asarray(points, self.like))
+        return value, size
+
+    def _pass(self, x: Any, pulled: bool = False) -> tuple[Any, Any, Any]:
+        """Return value and size of L at points, and where it is asked for the gradient of the expectations.
+
+        No piece is kept, so that memory does not grow with the data.
+        """
+        means, gradient = [], np.zeros(tuple(x.shape))
+        weights, scaled = (namespace(self.like).asarray(part[None], self.like) for part in (self.y, self.a))
         for share, batch in self.data.chunks(_ROWS):
             found = self.problem.family.evaluate(x, batch)
             terms = np.concatenate(
                 [np.asarray(to_numpy(part), dtype=np.float64) for part in (found.F, found.G)], axis=1
             )
             means.append(share * terms)
-            parts.append((share, found))
+            if pulled:
+                gradient = gradient + share * np.asarray(to_numpy(found.pullback(weights, scaled)))
         summed = np.vectorize(lambda *column: math.fsum(column))(*means) if len(means) > 1 else means[0]
         k = len(self.y)
         moved = summed[:, :k] - self.bounds
@@ -194,16 +203,13 @@ class _Lagrangian:
         if self.problem.proximal is not None:
             term = np.asarray(to_numpy(self.problem.proximal.value(self.problem.primal, x)), dtype=np.float64)
             value, size = value + term, size + np.abs(term)
-        return value, size, parts
+        return value, size, gradient
 
     def at(self, u: Any) -> tuple[float, float, Any]:
         """Return value, size and gradient at a point (d,)."""
-        value, size, parts = self.values(u[None])
-        xp = namespace(self.like)
-        weights, scaled = (xp.asarray(part[None], self.like) for part in (self.y, self.a))
-        gradient = sum(share * np.asarray(to_numpy(found.pullback(weights, scaled))) for share, found in parts)
+        x = namespace(self.like).asarray(u[None], self.like)
+        value, size, gradient = self._pass(x, pulled=True)
         if self.problem.proximal is not None:
-            x = xp.asarray(u[None], self.like)
             gradient = gradient + np.asarray(to_numpy(self.problem.proximal.gradient(self.problem.primal, x)))
         return float(value[0]), float(size[0]), np.asarray(gradient, dtype=np.float64)[0]
 
@@ -240,7 +246,7 @@ class _Lagrangian:
         far = np.concatenate([drawn, vertex[None], np.asarray(to_numpy(self.problem.start_point(1)), dtype=np.float64)])
         tried = np.concatenate([u + share * (far - u) for share in (1.0, 0.1, 1e-3)])
         with np.errstate(over="ignore", invalid="ignore"):
-            values, sizes, _ = self.values(tried)
+            values, sizes = self.values(tried)
             below = line[0] + tried @ line[2:] - values
         allowed = _SLACK * (sizes + line[1])
         worst = int(np.nanargmax(below - allowed)) if np.isfinite(below).any() else 0

@@ -80,9 +80,12 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
     Returns
     -------
     Evaluation
-        F (R, k), G (R, p) and a pullback that makes a second pass when there is more than one piece.
+        F (R, k), G (R, p) and a pullback that makes a second pass when there is more than one piece; where the data are
+        streamed it reads them once more.
     """
     rows = max(1024, _SCORES_AT_ONCE // max(1, int(x.shape[0])))
+    if data.streamed:
+        return _streamed(family, x, data, rows)
     parts = [(share, _real(family.evaluate(x, batch))) for share, batch in data.chunks(rows)]
     check_evaluation(family, parts[0][1], tuple(x.shape[:-1]))
     if len(parts) == 1:
@@ -92,6 +95,24 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
 
     def pullback(y: Array, a: Array) -> Array:
         return sum(share * part.pullback(y, a) for share, part in parts)
+
+    return Evaluation(mean, moment, pullback)
+
+
+def _streamed(family: ConstraintFamily, x: Array, data: Source, rows: int) -> Evaluation:
+    """Return the means of data of which no two pieces are kept."""
+    mean: Any = 0.0
+    moment: Any = 0.0
+    for share, batch in data.chunks(rows):
+        part = _real(family.evaluate(x, batch))
+        check_evaluation(family, part, tuple(x.shape[:-1]))
+        mean, moment = mean + share * part.F, moment + share * part.G
+
+    def pullback(y: Array, a: Array) -> Array:
+        total: Any = 0.0
+        for share, batch in data.chunks(rows):
+            total = total + share * family.evaluate(x, batch).pullback(y, a)
+        return total
 
     return Evaluation(mean, moment, pullback)
 

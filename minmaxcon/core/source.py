@@ -62,10 +62,13 @@ class Source(ABC):
         Number of samples of a finite data set; None for a stream.
     like : array
         An array of the engine, precision and device that the samples have; solvers create their own like it.
+    streamed : bool
+        Whether pieces of finite data are read anew at each pass, so that nobody may keep all of them.
     """
 
     size: int | None = None
     like: Array
+    streamed: bool = False
 
     @abstractmethod
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
@@ -140,7 +143,7 @@ class _Double(Source):
     """Finite data of single precision, read piece by piece in double precision."""
 
     def __init__(self, data: Source) -> None:
-        self.data, self.size = data, data.size
+        self.data, self.size, self.streamed = data, data.size, data.streamed
         self.like = namespace(data.like).double(data.like)
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
