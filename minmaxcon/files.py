@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -101,10 +102,12 @@ class Scratch:
     def __init__(self, folder: str | Path | None, what: str) -> None:
         self.folder, self.what, self.size = Path(tempfile.gettempdir() if folder is None else folder), what, 0
         try:
-            self._file = tempfile.TemporaryFile(dir=self.folder, buffering=0)  # noqa: SIM115 - it lives as long as this
+            file = tempfile.TemporaryFile(dir=self.folder, buffering=0)  # noqa: SIM115 - it lives as long as this
         except (OSError, ValueError) as failure:
             cause = getattr(failure, "strerror", None) or failure
             raise InvalidInput("folder", str(self.folder), f"cannot hold {what} ({cause}); name another one.") from None
+        self._number = file.fileno()
+        weakref.finalize(self, file.close)
 
     def append(self, content: Any) -> int:
         """Write a contiguous buffer at the end, and return where it begins.
@@ -117,7 +120,7 @@ class Scratch:
         begin, view = self.size, memoryview(content).cast("B")
         try:
             while view:
-                written = os.pwrite(self._file.fileno(), view, self.size)
+                written = os.pwrite(self._number, view, self.size)
                 self.size, view = self.size + written, view[written:]
         except OSError as failure:
             need = f"{self.size / 1e6:,.0f} MB were written; name a folder on a larger disk (folder=, TMPDIR)"
@@ -128,7 +131,7 @@ class Scratch:
         """Fill a contiguous buffer from a place on."""
         view = memoryview(into).cast("B")
         while view:
-            count = os.preadv(self._file.fileno(), [view], begin)
+            count = os.preadv(self._number, [view], begin)
             begin, view = begin + count, view[count:]
             if not count:
                 raise MinMaxConError(f"{self.what} in {self.folder} end too early: the file was cut.")

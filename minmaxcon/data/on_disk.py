@@ -275,14 +275,15 @@ class _Copy:
     """The rows as one matrix in a scratch file, in the order of writing, and which of them each window has."""
 
     def __init__(self, reader: BlockReader, seed: int, window: int | None, folder: Any, dtype: str) -> None:
-        self.dtype, self.form, self.rows, self.digest = np.dtype(dtype), {}, 0, ""
+        self.dtype, self.rows, self.digest = np.dtype(dtype), 0, ""
+        self.form: dict[str, tuple[int, ...]] = {}
         self.scratch = Scratch(folder, f"the rows of {reader.name}")
         rng, check = np.random.default_rng(seed), 0
         for block in reader.blocks():
             matrix = self._matrix(reader.name, block)
             if not self.rows:
                 self._prepare(int(reader.rows), window)
-            check = zlib.crc32(memoryview(matrix).cast("B"), check)
+            check = zlib.crc32(matrix.data, check)
             # Doubles, one a row, so that windows do not depend on how rows are divided into blocks.
             self._sort(matrix, (rng.random(len(matrix)) * self.windows).astype(np.intp))
             self.rows += len(matrix)

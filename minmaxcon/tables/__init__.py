@@ -1,5 +1,6 @@
 """Readers of tables, and the encoding of their columns as features."""
 
+from minmaxcon.tables.blocks import TableBlocks
 from minmaxcon.tables.bundled import wooldridge_columns
 from minmaxcon.tables.columns import Column, Table
 from minmaxcon.tables.encoding import (
@@ -20,6 +21,7 @@ __all__ = [
     "LibsvmEncoding",
     "RowEncoding",
     "Table",
+    "TableBlocks",
     "TableEncoding",
     "encoding_from_dict",
     "existing_file",

@@ -90,16 +90,19 @@ class Table:
         Number of data rows n.
     lines : array (n,) int64 or None
         Line of the file on which each row begins, where there are lines.
+    first : int
+        Rows of the data set that come before the first one here, where this is a block of it.
     """
 
     source: str
     columns: dict[str, Column]
     rows: int
     lines: NDArray[np.int64] | None = None
+    first: int = 0
 
     def place(self, row: int) -> str:
         """Return "row 7 (line 8)" for the row with index 6."""
-        return place(row + 1, None if self.lines is None else int(self.lines[row]))
+        return place(self.first + row + 1, None if self.lines is None else int(self.lines[row]))
 
     def column(self, name: str, argument: str) -> Column:
         """Return a column by name.

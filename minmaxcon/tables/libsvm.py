@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from minmaxcon.errors import DataError
 from minmaxcon.tables.columns import MAX_NUMBER
 from minmaxcon.tables.lines import MAX_LINE, bounded_lines, place, shown, source_name
 
-__all__ = ["MAX_FEATURES", "LibsvmRows", "read_libsvm"]
+__all__ = ["MAX_FEATURES", "LibsvmRows", "parsed_lines", "read_libsvm"]
 
 MAX_FEATURES = 2**24
 """Largest feature index that is accepted where the number of features is not given."""
@@ -115,6 +116,23 @@ def _text(token: bytes) -> str:
     return shown(token[:80].decode("utf-8", "backslashreplace"), 40)
 
 
+def parsed_lines(
+    path: str | Path, n_features: int | None = None, *, max_line: int = MAX_LINE, labelled: bool = True
+) -> Iterator[tuple[int, float, list[int], list[float]]]:
+    """Yield number, label, indices and values of each line that is not blank, as :func:`read_libsvm` reads them."""
+    limit, row = MAX_FEATURES if n_features is None else n_features, 0
+    for number, raw in bounded_lines(path, max_bytes=max_line):
+        line = raw.partition(b"#")[0].strip()
+        if not line:
+            continue
+        row += 1
+        try:
+            label, indices, values = _parse(line, limit, labelled=labelled)
+        except ValueError as defect:
+            raise DataError(source_name(path), f"{place(row, number)}: {defect}.") from None
+        yield number, label, indices, values
+
+
 def read_libsvm(
     path: str | Path,
     *,
@@ -162,14 +180,7 @@ def read_libsvm(
     limit = max_features if n_features is None else whole("n_features", n_features, most=LARGEST_INDEX)
     labels, values, indices = array("d"), array("d"), array("i")
     ends, lines = array("q", [0]), array("q")
-    for number, raw in bounded_lines(path, max_bytes=max_line):
-        line = raw.partition(b"#")[0].strip()
-        if not line:
-            continue
-        try:
-            label, row_indices, row_values = _parse(line, limit, labelled=labelled)
-        except ValueError as defect:
-            raise DataError(source_name(path), f"{place(len(lines) + 1, number)}: {defect}.") from None
+    for number, label, row_indices, row_values in parsed_lines(path, limit, max_line=max_line, labelled=labelled):
         labels.append(label)
         lines.append(number)
         indices.extend(row_indices)

@@ -1,0 +1,164 @@
+"""Tables read block by block: the cells are those of one table, rows count through all blocks, faults are one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.tables import TableBlocks, read_source
+
+N = 1000
+_rng = np.random.default_rng(0)
+TABLE = pa.table(
+    {
+        "x": _rng.normal(size=N).astype(np.float32),
+        "count": _rng.integers(5, size=N),
+        "kind": pa.array(np.array(["a", "b", "c"])[_rng.integers(3, size=N)]).dictionary_encode(),
+        "flag": _rng.random(N) < 0.5,
+    }
+)
+
+
+def file(folder: Path) -> Any:
+    pq.write_table(TABLE, folder / "one.parquet", row_group_size=333)
+    return folder / "one.parquet"
+
+
+def files(folder: Path) -> Any:
+    for k in range(3):
+        pq.write_table(TABLE.slice(k * 400, 400), folder / f"part-{k}.parquet")
+    return folder
+
+
+def feather(folder: Path) -> Any:
+    pyarrow.feather.write_feather(TABLE, str(folder / "one.feather"))
+    return ds.dataset(folder / "one.feather", format="feather")
+
+
+SOURCES: dict[str, Any] = {
+    "file": file,
+    "folder": files,
+    "address": lambda folder: f"file://{files(folder)}",
+    "dataset": feather,
+    "frames": lambda _: [TABLE.slice(0, 500).to_pandas(), TABLE.slice(500).to_pandas()],
+    "function": lambda _: lambda: iter([pl.from_arrow(TABLE.slice(0, 100)), pl.from_arrow(TABLE.slice(100))]),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_blocks_hold_what_the_whole_table_holds(tmp_path: Path, kind: str) -> None:
+    whole = read_source(TABLE)
+    blocks = TableBlocks(SOURCES[kind](tmp_path), block=90)
+    assert (blocks.rows, blocks.names) == (N, ("x", "count", "kind", "flag"))
+    assert {"kind", "flag"} <= set(blocks.text_names)
+    for _ in range(2):
+        tables = list(blocks.tables())
+        assert max(table.rows for table in tables) <= 90
+        assert [table.first for table in tables] == np.cumsum([0, *(table.rows for table in tables)])[:-1].tolist()
+        for name, column in whole.columns.items():
+            cells = [table.columns[name].cell(row) for table in tables for row in range(table.rows)]
+            assert cells == [column.cell(row) for row in range(N)]
+
+
+def test_an_address_of_another_file_system() -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    with memory.open("/blocks/one.parquet", "wb") as stream:
+        pq.write_table(TABLE, stream)
+    assert TableBlocks("memory://blocks").rows == N
+    with pytest.raises(mm.DataError, match=r"memory://nothing: nothing is at this address"):
+        TableBlocks("memory://nothing")
+
+
+def test_libsvm_files(tmp_path: Path) -> None:
+    path = tmp_path / "small.libsvm"
+    path.write_text("1 1:0.5 3:2\n-1 2:1\n\n# nothing\n1 3:-1\n")
+    blocks = TableBlocks(path, block=2)
+    assert (blocks.rows, blocks.names) == (3, ("label", "1", "2", "3"))
+    (first, second) = blocks.arrays(features=["1", "2", "3"], target="label").blocks()
+    np.testing.assert_array_equal(first["features"], [[0.5, 0, 2], [0, 1, 0]])
+    np.testing.assert_array_equal(second["features"], [[0, 0, -1]])
+    assert second["target"].tolist() == [1.0]
+    assert [table.place(0) for table in blocks.tables(["1"])] == ["row 1 (line 1)", "row 3 (line 5)"]
+    path.write_text("1 5000:1\n")
+    with pytest.raises(mm.DataError, match="has 5,000 features, and blocks are dense"):
+        TableBlocks(path)
+
+
+def test_arrays_feed_a_source_on_disk(tmp_path: Path) -> None:
+    data = mm.OnDisk(TableBlocks(files(tmp_path)).arrays(features=["x", "count"], target="count"), window=100)
+    found = sum(share * batch["features"].mean(axis=0) for share, batch in data.chunks())
+    expected = [TABLE[name].to_numpy().mean(dtype=np.float64) for name in ("x", "count")]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    with pytest.raises(mm.DataError, match=r"no column 'y', asked for by arrays"):
+        TableBlocks(tmp_path).arrays(target="y")
+
+
+def half_way(column: Any) -> Any:
+    return TABLE.slice(500).set_column(0, "x", column)
+
+
+CHANGED: dict[str, Any] = {
+    "a type": (half_way(pa.array(["1.5"] * 500)), "column 'x' is string in .*part-1.parquet, and float in the files"),
+    "a name": (TABLE.rename_columns(["z", "count", "kind", "flag"]), "column 'x' is no column in .*part-1.parquet"),
+    "one more": (TABLE.append_column("z", TABLE["x"]), "column 'z' is float in .*part-1.parquet, and no column in the"),
+    "the order": (TABLE.select(["count", "x", "kind", "flag"]), "part-1.parquet has its columns in another order"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_schema_that_changes_half_way_is_named_before_any_work(tmp_path: Path, change: str) -> None:
+    other, said = CHANGED[change]
+    pq.write_table(TABLE.slice(0, 500), tmp_path / "part-0.parquet")
+    pq.write_table(other, tmp_path / "part-1.parquet")
+    with pytest.raises(mm.DataError, match=said) as caught:
+        TableBlocks(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_cells_are_named_by_their_row_in_all(tmp_path: Path) -> None:
+    values = TABLE["x"].to_numpy().copy()
+    values[777] = np.nan
+    pq.write_table(TABLE.set_column(0, "x", pa.array(values)), tmp_path / "one.parquet")
+    reader = TableBlocks(tmp_path / "one.parquet", block=100).arrays(x="x")
+    with pytest.raises(mm.DataError, match=r"row 778, column 'x': the value is missing"):
+        mm.OnDisk(reader)
+    with pytest.raises(mm.DataError, match=r"row 1, column 'kind': the value '.' is text in a numeric column"):
+        mm.OnDisk(TableBlocks(tmp_path / "one.parquet").arrays(x="kind"))
+
+
+def test_bad_sources(tmp_path: Path) -> None:
+    with pytest.raises(mm.DataError, match=r"missing\.parquet: no such file"):
+        TableBlocks(tmp_path / "missing.parquet")
+    with pytest.raises(mm.DataError, match="has no rows"):
+        TableBlocks(tmp_path)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 this is none")
+    with pytest.raises(mm.DataError, match="is no data set that can be read"):
+        TableBlocks(tmp_path)
+    frame = pd.DataFrame({"a": [1.0]})
+    for once in (iter([frame]), frame, 3):
+        with pytest.raises(mm.InvalidInput, match="a function that returns a fresh iterator"):
+            TableBlocks(once)
+    with pytest.raises(mm.DataError, match=r"frame 2 has other columns than the first, such as '[ab]'"):
+        TableBlocks([frame, frame.rename(columns={"a": "b"})])
+
+
+def test_files_are_divided_among_processes(tmp_path: Path) -> None:
+    whole = TableBlocks(files(tmp_path))
+    parts = [whole.shard(k, 2) for k in range(2)]
+    assert [part.rows for part in parts] == [600, 400]
+    cells = sorted(x for part in parts for table in part.tables(["x"]) for x in table.columns["x"].numbers.tolist())
+    assert cells == sorted(TABLE["x"].to_pylist())
+    with pytest.raises(mm.DataError, match="has 3 files for 4 processes"):
+        whole.shard(0, 4)
