@@ -197,7 +197,7 @@ class Incremental:
             (self._other_group(group), protected),
             "the rows seen so far",
         )
-        return kept, None if weight.min() == weight.max() else weight
+        return kept, None if weight.min() == weight.max() == 1.0 else weight
 
     def parts(self, rows: LabelledData, weight: Any, fraction: float) -> tuple[LabelledData, Any, LabelledData, Any]:
         """Hold out a part of the sample that :meth:`rows` returned, drawn with the stream's seed.

@@ -29,6 +29,7 @@ from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 from .calibration import LogOdds
 from .incremental import Incremental
 from .inputs import feature_names
+from .shrinkage import FEW, Shrinkage, chosen_shrinkage
 
 __all__ = ["Asked", "Fitted", "asked_of", "fit_rows", "fit_stream", "model_of", "train", "weighted_standardizer"]
 
@@ -65,6 +66,7 @@ def asked_of(estimator: Any, seed: int) -> Asked:
         raise mm.InvalidInput("method", estimator.method, "is a way to reach max_gap; leave it out with kappa.")
     if kappa is None and estimator.solver is not None:
         raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
+    _check_alpha(estimator, kappa)
     if kappa is not None and estimator.objective is not None:
         raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
     target = Target(
@@ -86,6 +88,16 @@ def asked_of(estimator: Any, seed: int) -> Asked:
         raise mm.InvalidInput("max_rows_per_cell", kept, "must be a whole number of at least 2.")
     whole("max_rows_per_cell", kept, 2)
     return Asked(target=target if kappa is None else _unbound(target), kappa=kappa, solver=estimator.solver)
+
+
+def _check_alpha(estimator: Any, kappa: float | None) -> None:
+    alpha = estimator.alpha
+    if kappa is not None and alpha is not None:
+        raise mm.InvalidInput("alpha", alpha, "is used with max_gap only; leave it out with kappa.")
+    if alpha is not None and estimator.method != "following":
+        raise mm.InvalidInput("alpha", alpha, 'needs method "following"; leave it out.')
+    if not (alpha is None or (isinstance(alpha, str) and alpha == "cv")):
+        number("alpha", alpha, 'must be a number of at least 0, "cv" or None.', least=0.0)
 
 
 def _unbound(target: Target, metric: FairnessMetric | None = None) -> Target:
@@ -202,7 +214,8 @@ class Fitted:
     ``direction`` is 1 where the positive label is the second one, as scikit-learn's scores mean it, else -1;
     ``constrained`` whether sensitive features were there. ``labels`` are the values (negative, positive),
     ``group_values`` (unprotected, protected), and ``groups`` all values of the sensitive features; with ``several``
-    each was compared with the rest.
+    each was compared with the rest. ``alpha`` is the strength of the ridge penalty, and ``alpha_path`` what it was
+    chosen from, where it was chosen.
     """
 
     fit: FairFit
@@ -215,6 +228,8 @@ class Fitted:
     group_values: tuple[Any, Any]
     groups: tuple[Any, ...]
     several: bool
+    alpha: float
+    alpha_path: Shrinkage | None
 
     def decision(self, features: Any) -> Any:
         """Return the log-odds (n,) of the second class for raw features (n, d), dense or CSR."""
@@ -248,15 +263,16 @@ def fit_rows(
     *,
     constrained: bool,
     groups: tuple[Any, ...],
+    total: float,
     row_weight: Any = None,
     validation_weight: Any = None,
 ) -> Fitted:
     """Scale, train and calibrate, on training and held-out rows in raw units.
 
     The estimator gives model, standardize and score_bound; ``classes`` (2,) are the labels, sorted, ``groups`` the
-    values of the sensitive features; a training row stands for ``row_weight`` (n,) rows, a held-out one for
-    ``validation_weight``. Raises InvalidInput or DataError for what cannot be used; warns with ConvergenceWarning where
-    the target was not met.
+    values of the sensitive features; a training row stands for ``row_weight`` (n,) rows, all of them for ``total``, a
+    held-out one for ``validation_weight``. Raises InvalidInput or DataError for what cannot be used; warns with
+    ConvergenceWarning where the target was not met, and where training rows say little of others.
     """
     raw, raw_validation = rows, validation
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
@@ -265,7 +281,10 @@ def fit_rows(
     width = rows.features.shape[1]
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
     asked = asked if constrained else Asked(target=_unbound(asked.target, UNCONSTRAINED))
-    asked = replace(asked, target=replace(asked.target, model=model))
+    alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed)
+    asked = replace(
+        asked, target=replace(asked.target, model=model, ridge=alpha / total if path is None else path.noise)
+    )
     fit = train(asked, rows, validation=validation, row_weight=row_weight, validation_weight=validation_weight)
     if not constrained:
         fit = replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}")
@@ -283,6 +302,8 @@ def fit_rows(
         group_values=rows.group_values,
         groups=groups,
         several=rows.more_groups is not None,
+        alpha=alpha,
+        alpha_path=path,
     )
     fit = _measured_as_given(fitted, asked.target, (raw, row_weight), (raw_validation, validation_weight))
     if fit.status in _MISSED:
@@ -290,7 +311,59 @@ def fit_rows(
     if is_constant(scores):
         message = "The model gives all rows one score: its AUC is one half, and its gap 0 says nothing."
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    told = _overfit(fitted, rows)
+    if told:
+        warnings.warn(told, ConvergenceWarning, stacklevel=3)
+        fit = replace(fit, reason=f"{fit.reason} {told}")
     return replace(fitted, fit=fit)
+
+
+def _alpha_of(
+    estimator: Any, model: mm.Model, rows: LabelledData, row_weight: Any, total: float, seed: int
+) -> tuple[float, Shrinkage | None]:
+    """Return the strength of the ridge penalty for scaled rows, and the path that it was chosen from."""
+    asked, linear = estimator.alpha, isinstance(model, mm.Linear)
+    if asked is not None and not linear:
+        raise mm.InvalidInput("alpha", asked, "is for linear models; networks take validation_fraction.")
+    positive = rows.label > 0
+    if asked is None:
+        many = min(_different(rows.features, side) for side in (positive, ~positive)) >= FEW * rows.features.shape[1]
+        if many or not linear or estimator.kappa is not None or estimator.method != "following":
+            return 0.0, None
+    elif asked != "cv":
+        return float(asked), None
+    codes = np.stack([signs for _, _, signs in rows.each_group], axis=1) > 0
+    group = codes @ np.arange(1, codes.shape[1] + 1)
+    path = chosen_shrinkage(rows.features, positive, group, row_weight, total, seed)
+    return (1.0, None) if path is None else (path.alpha, path)
+
+
+def _different(features: Any, chosen: Any) -> int:
+    """Return how many different rows were chosen: copies of a row are worth no more than its weight."""
+    mark = features @ np.random.default_rng(0).normal(size=features.shape[1])
+    return int(np.unique(np.round(mark[chosen], 9)).size)
+
+
+_OPTIMISM = 0.1
+"""By how much, beyond chance, the AUC of training rows may exceed that of rows left out without a word."""
+
+
+def _overfit(fitted: Fitted, rows: LabelledData) -> str:
+    """Say where the AUC of the training rows says little of other rows; else nothing."""
+    area, path, (count, features) = fitted.fit.train_auc.value, fitted.alpha_path, rows.features.shape
+    sizes = (rows.label > 0).sum(), (rows.label < 0).sum()
+    chance = 2.0 * np.sqrt(sum(1.0 / size for size in sizes) / 12.0)  # two standard deviations where nothing is learnt
+    if path is not None and area - path.auc > _OPTIMISM + chance:
+        return (
+            f"The AUC is {area:.3f} on the training rows, but {path.auc:.3f} on rows left out of training"
+            f" ({path.folds} folds): give more rows or fewer features."
+        )
+    if path is None and features >= count and area > 1.0 - 1e-9:
+        return (
+            f"{features:,} features tell {count:,} rows apart: an AUC of 1 on them says nothing of other rows. Give"
+            ' more rows or fewer features, or alpha="cv".'
+        )
+    return ""
 
 
 def _measured_as_given(
@@ -355,6 +428,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         np.array(sorted(rows.label_values)),
         constrained=stream.constrained,
         groups=tuple(stream.groups.values),
+        total=float(len(rows)) if weight is None else float(weight.sum()),
         row_weight=weight,
         validation_weight=held_out,
     )

@@ -24,6 +24,7 @@ from minmaxcon.arrays import Array, Constant, namespace, to_numpy
 from minmaxcon.checks import number, whole
 
 from .objectives import GaussNewton
+from .ridge import NOISE
 
 __all__ = ["AUCGapMeasure", "FollowedLoss", "FollowingAUC", "FollowingFamily", "FrozenDistributions"]
 
@@ -53,18 +54,19 @@ class FrozenDistributions:
 
     @classmethod
     def of(
-        cls, scores: Any, weights: Any, *, bandwidth: float, bins: int, row_weight: Any = None
+        cls, scores: Any, weights: Any, *, bandwidth: float, bins: int, row_weight: Any = None, noise: Any = 0.0
     ) -> FrozenDistributions:
         r"""Freeze the distributions of scores :math:`h_s` (R, n) of every sample.
 
         ``weights`` (n, 2 P) are :math:`1_G/\Pr(G)`, or any with the same means, two columns a pair; ``bandwidth`` is
         :math:`\beta` in standard deviations of all scores of the run, in which samples count ``row_weight`` (n,),
-        equally by default. Masses are put on the two nearest of ``bins`` grid points, so that means are kept.
+        equally by default. To its square ``noise`` (R,) is added. Masses are put on the two nearest of ``bins`` grid
+        points, so that means are kept.
         """
         _runs, count = scores.shape
         low, high = scores.min(axis=1), scores.max(axis=1)
         least = 1e-12 * (1.0 + np.abs(high))  # for constant scores, which have no spread to measure by
-        beta = np.maximum(bandwidth * _spread(scores, row_weight), least)
+        beta = np.maximum(np.sqrt((bandwidth * _spread(scores, row_weight)) ** 2 + noise), least)
         low, high = low - _TAIL * beta, high + _TAIL * beta
         width = (high - low) / (bins - 1)
         mass = _masses(scores, weights / count, low, width, bins)
@@ -200,19 +202,30 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
     r"""The loss :math:`1 - M_s(D_+, D_-)`, which follows one minus the AUC from a proximal point on.
 
     A batch carries ``features`` (B, p) and ``weights`` (B, 2), the entries :math:`1_G/\Pr(G)` of the two classes, whose
-    distributions at the proximal points of R runs are ``frozen``. The model's parameters come first in x.
+    distributions at the proximal points of R runs are ``frozen``. The model's parameters come first in x. With a ridge
+    the bandwidth depends on w: ``tilt`` (R, d) is the gradient that this adds at the proximal points ``center`` (R, d).
     """
 
     name = "one minus the AUC"
 
-    def __init__(self, model: mm.Model, frozen: FrozenDistributions) -> None:
-        self.model, self.frozen = model, frozen
+    def __init__(self, model: mm.Model, frozen: FrozenDistributions, tilt: Any = None, center: Any = None) -> None:
+        self.model, self.frozen, self.tilt, self.center = model, frozen, tilt, center
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
         values, slopes_to_x = _followed(self.model, self.frozen, x, batch, "weights", [(-1.0,)])
-        empty = namespace(x).zeros((*x.shape[:-1], 0), x)
-        return mm.Evaluation(1.0 + values[..., 0], empty, lambda y, _a: slopes_to_x(y[..., None]))
+        xp = namespace(x)
+        empty = xp.zeros((*x.shape[:-1], 0), x)
+        if self.tilt is None:
+            return mm.Evaluation(1.0 + values[..., 0], empty, lambda y, _a: slopes_to_x(y[..., None]))
+        tilt, center = xp.asarray(self.tilt, x), xp.asarray(self.center, x)
+        rest = xp.zeros((*x.shape[:-1], x.shape[-1] - self.model.dimension), x)
+        added = xp.sum(tilt * (x[..., : self.model.dimension] - center))
+
+        def pullback(y: Array, _a: Array) -> Array:
+            return slopes_to_x(y[..., None]) + xp.concat([y[..., None] * tilt, rest])
+
+        return mm.Evaluation(1.0 + values[..., 0] + added, empty, pullback)
 
 
 def _followed(
@@ -253,7 +266,8 @@ class AUCGapMeasure(mm.TrueMeasure):
     weighted, ``row_weight`` (n,) has the weights, which count in the standard deviation too. ``curvature`` is that of
     the objective, ``bandwidth`` the smoothing of the surrogates in standard deviations of the scores, ``bins`` the grid
     points of the frozen distributions. With ``follow_loss`` the objective is one minus the AUC of the classes in
-    ``weights``, followed like the gap. Raises InvalidInput where a setting is out of range.
+    ``weights``, followed like the gap; ``ridge`` is the variance of noise in each feature that this AUC, but no gap,
+    counts with (:mod:`.ridge`). Raises InvalidInput where a setting is out of range.
     """
 
     def __init__(
@@ -266,7 +280,9 @@ class AUCGapMeasure(mm.TrueMeasure):
         bins: int = 4096,
         row_weight: Any = None,
         follow_loss: bool = False,
+        ridge: float = 0.0,
     ) -> None:
+        self.ridge = ridge
         remedy = "must be positive and finite: 0.1 is a tenth of the spread."
         self.model, self.data, self.gauss_newton = model, data, curvature
         self.bandwidth = number("bandwidth", bandwidth, remedy, above=0.0)
@@ -294,6 +310,7 @@ class AUCGapMeasure(mm.TrueMeasure):
             bins=self.bins,
             row_weight=weight,
             follow_loss=self.classes is not None,
+            ridge=self.ridge,
         )
 
     def scores(self, x: Array) -> Any:
@@ -304,7 +321,7 @@ class AUCGapMeasure(mm.TrueMeasure):
 
     def observe(self, x: Array) -> mm.Observation:
         """See :meth:`minmaxcon.TrueMeasure.observe`."""
-        return _Observed(self, self.scores(x))
+        return _Observed(self, self.scores(x), np.asarray(to_numpy(x), dtype=np.float64)[:, : self.model.dimension])
 
     def gap(self, scores: Any) -> Any:
         """Return the signed true gaps (R, K) of scores (R, n)."""
@@ -318,10 +335,10 @@ class AUCGapMeasure(mm.TrueMeasure):
         first, second = self._members[g], self._members[other]
         return metrics.auc(scores[:, first], scores[:, second], weights=(self._weights[g], self._weights[other]))
 
-    def frozen(self, scores: Any, weights: Any) -> FrozenDistributions:
+    def frozen(self, scores: Any, weights: Any, noise: Any = 0.0) -> FrozenDistributions:
         """Return the distributions of scores (R, n) in the subsets or classes of the weights (n, 2 P)."""
         return FrozenDistributions.of(
-            scores, weights, bandwidth=self.bandwidth, bins=self.bins, row_weight=self.row_weight
+            scores, weights, bandwidth=self.bandwidth, bins=self.bins, row_weight=self.row_weight, noise=noise
         )
 
     def accuracy(self, scores: Any) -> Any:
@@ -352,10 +369,20 @@ def _both_sides(gaps: Any) -> Any:
 class _Observed(mm.Observation):
     """The gap of one set of scores, and the constraints that follow it from there."""
 
-    def __init__(self, measure: AUCGapMeasure, scores: Any) -> None:
+    def __init__(self, measure: AUCGapMeasure, scores: Any, w: Any) -> None:
         self._model, self._frozen = measure.model, measure.frozen(scores, measure.subsets)
-        self._loss = None if measure.classes is None else measure.frozen(scores, measure.classes)
-        self.objective = None if self._loss is None else (1.0 - measure.accuracy(scores), 1.0 - self._loss.aucs[:, 0])
+        self._loss, self._tilt, self._w = None, None, w
+        if measure.classes is not None:
+            noise = NOISE * measure.ridge
+            self._loss = measure.frozen(scores, measure.classes, noise * (w * w).sum(axis=1))
+            smooth = 1.0 - self._loss.aucs[:, 0]
+            self.objective = (smooth if noise else 1.0 - measure.accuracy(scores)), smooth
+            if noise:
+                # No factor of scores and bandwidth changes the loss: its slope in the bandwidth is that in a factor of
+                # the scores alone, turned round.
+                _, slopes = self._loss.follow(scores, measure.classes, (-1.0,))
+                stretched = (slopes * scores).sum(axis=1)
+                self._tilt = -(noise * stretched / self._loss.bandwidth**2)[:, None] * w
         self.values = _both_sides(measure.gap(scores))
         self.smoothed = _both_sides(self._frozen.aucs[:, ::2] - self._frozen.aucs[:, 1::2])
 
@@ -372,4 +399,4 @@ class _Observed(mm.Observation):
 
     def objective_surrogate(self) -> mm.StochasticMinMaxConstraint | None:
         """See :meth:`minmaxcon.Observation.objective_surrogate`."""
-        return None if self._loss is None else FollowedLoss(self._model, self._loss)
+        return None if self._loss is None else FollowedLoss(self._model, self._loss, self._tilt, self._w)

@@ -32,12 +32,13 @@ __all__ = [
 
 
 class ScoreObjective(ABC):
-    """An objective of the scores, with variables of its own beside the model's parameters.
+    r"""An objective of the scores, with variables of its own beside the model's parameters.
 
     Of these there are ``variables``, which follow the parameters in x. ``c1`` and ``c2`` are scale and margin of the
     quadratic loss, where it is one; ``quadratic`` says whether its curvature is taken to be that of a quadratic
     function of the scores, ``followed`` whether it is refreshed at every point, like the constraints. ``tolerance`` is
-    by how much first-order optimality may still let it fall, relative to one plus its size.
+    by how much first-order optimality may still let it fall, relative to one plus its size. ``ridge_curvature`` is the
+    curvature of the penalty at ridge :math:`\tau = 1`, in the objective's own unit.
     """
 
     name: str = ""
@@ -47,6 +48,7 @@ class ScoreObjective(ABC):
     quadratic: bool = False
     followed: bool = False
     tolerance: float = 1e-5
+    ridge_curvature: float
 
     @abstractmethod
     def constraint(self, model: mm.Model, radius: float, reach: float) -> mm.StochasticMinMaxConstraint:
@@ -70,6 +72,7 @@ class AUCObjective(ScoreObjective):
 
     def __init__(self, c1: float = 0.5, c2: float = 1.0) -> None:
         self.c1, self.c2 = positive("c1", c1), positive("c2", c2)
+        self.ridge_curvature = 4.0 * self.c1  # noise of two rows, in 2 c1 (S + S')
 
     def constraint(self, model: mm.Model, radius: float, reach: float) -> mm.StochasticMinMaxConstraint:
         """See :meth:`ScoreObjective.constraint`."""
@@ -123,6 +126,7 @@ class LogisticObjective(ScoreObjective):
 
     name = "logistic"
     variables = 1
+    ridge_curvature = 0.25  # the loss curves by at most a quarter
 
     def constraint(self, model: mm.Model, radius: float, reach: float) -> mm.StochasticMinMaxConstraint:
         """See :meth:`ScoreObjective.constraint`."""

@@ -17,6 +17,7 @@ from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resol
 
 from .followed import AUCGapMeasure
 from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, named_objective
+from .ridge import Ridged, ridge_matrix
 
 __all__ = ["NO_TARGET", "Target", "build_target_problem", "comparison_masks", "observed", "signed_bounds"]
 
@@ -30,11 +31,12 @@ class Target:
 
     ``max_gap``, in the unit of the AUC, is one number for a fit, or an array (R,). ``objective`` is what is best
     subject to it: the AUC itself, in a smooth form; its quadratic loss; the logistic loss. The model is linear by
-    default, and ``radius`` is that of the ball of its parameters. ``bandwidth`` is the smoothing of the followed
-    distributions, in standard deviations of the scores. ``damping`` is that of the Gauss-Newton matrix, relative to the
-    mean of its diagonal; by default next to none for a linear model and 30 for others. Less is faster, and lets a
-    network overfit the rows of a small group. Where an objective is followed, at most ``warmup_steps`` outer steps on
-    the quadratic loss come first. ``seed`` is that of a network's starting parameters and of all draws.
+    default, and ``radius`` is that of the ball of its parameters; ``ridge`` is the variance of the noise that its
+    features are taken to have, the alpha of ridge regression over the number of rows. ``bandwidth`` is the smoothing of
+    the followed distributions, in standard deviations of the scores. ``damping`` is that of the Gauss-Newton matrix,
+    relative to the mean of its diagonal; by default next to none for a linear model and 30 for others. Less is faster,
+    and lets a network overfit the rows of a small group. Where an objective is followed, at most ``warmup_steps`` outer
+    steps on the quadratic loss come first. ``seed`` is that of a network's starting parameters and of all draws.
 
     ``method`` is how a fit meets the target: "following", surrogates that follow the true AUC; or "bounds", one bound
     for each side of the quadratic surrogate, many pairs of bounds in one solve (linear models, not the logistic loss).
@@ -48,6 +50,7 @@ class Target:
     objective: ScoreObjective | Any = "auc"
     model: mm.Model | None = None
     radius: float = 10.0
+    ridge: float = 0.0
     bandwidth: float = 0.1
     damping: float | None = None
     warmup_steps: int = 60
@@ -64,6 +67,7 @@ class Target:
             "max_gap": checked_gap(self.max_gap),
             "objective": named_objective(self.objective),
             "radius": checks.positive("radius", self.radius),
+            "ridge": checks.number("ridge", self.ridge, "must be finite and at least 0.", least=0.0),
             "bandwidth": checks.number(
                 "bandwidth", self.bandwidth, "must be positive and finite: 0.1 is a tenth of the spread.", above=0.0
             ),
@@ -79,10 +83,14 @@ class Target:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise mm.UnknownName(name, str(getattr(self, name)), choices)
+        if self.ridge > 0 and not (self.model is None or isinstance(self.model, mm.Linear)):
+            raise mm.InvalidInput("ridge", self.ridge, "is for linear models; leave it out for networks.")
         if self.method == "bounds":
             self._check_bounds()
 
     def _check_bounds(self) -> None:
+        if self.ridge > 0:
+            raise mm.InvalidInput("ridge", self.ridge, 'acts with method "following" only; leave it out.')
         if not (self.model is None or isinstance(self.model, mm.Linear)):
             raise mm.InvalidInput("method", "bounds", 'needs a linear model; use "following" for networks.')
         if type(self.objective) not in (AUCObjective, SmoothedAUC):
@@ -126,10 +134,19 @@ def build_target_problem(
     arrays = {"features": features, "subsets": subsets / subsets.mean(axis=0), **loss.arrays(positive, weight)}
     data = mm.Finite(arrays, engine=engine, dtype=dtype)
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
-    curvature = GaussNewton(model, features, parts, weight, loss.curvature(), loss.quadratic, target.damping)
+    matrix, added = loss.curvature(), loss.ridge_curvature * target.ridge
+    if added > 0:
+        matrix = ridge_matrix(matrix, added)
+    curvature = GaussNewton(model, features, parts, weight, matrix, loss.quadratic, target.damping)
     kept = None if row_weight is None else weight
     measure = AUCGapMeasure(
-        model, data, curvature, bandwidth=target.bandwidth, row_weight=kept, follow_loss=loss.followed
+        model,
+        data,
+        curvature,
+        bandwidth=target.bandwidth,
+        row_weight=kept,
+        follow_loss=loss.followed,
+        ridge=target.ridge,
     )
     means = np.stack([np.asarray(features[part].mean(axis=0)).ravel() for part in parts])
     reach = max(float(np.max(model.score_bound(target.radius, means))), 1e-6)
@@ -140,8 +157,12 @@ def build_target_problem(
     start = np.concatenate([model.start(target.seed), np.zeros(loss.variables)])
     seen = measure.observe(namespace(data.like).asarray(start[None], data.like))
     ball, offsets = mm.Ball(model.dimension, target.radius), [reach] * loss.variables
+    objective = seen.objective_surrogate()
+    if objective is None:
+        objective = loss.constraint(model, target.radius, reach)
+        objective = Ridged(objective, added, model.dimension) if added > 0 else objective
     return mm.RefreshedProblem(
-        objective=seen.objective_surrogate() or loss.constraint(model, target.radius, reach),
+        objective=objective,
         constraints=[side.with_bound(target.max_gap) for side in seen.surrogates()],
         primal=mm.product([ball, mm.Box([-bound for bound in offsets], offsets)]) if offsets else ball,
         data=data,

@@ -168,6 +168,7 @@ OTHER = {
     "kappa": 0.1,
     "model": "mlp",
     "objective": "logistic",
+    "alpha": 100.0,
     "method": "bounds",
     "demand": "upper",
     "validation_fraction": 0.3,
@@ -185,6 +186,9 @@ REFUSED = {
     for pair in [
         ("max_gap", "kappa"),
         ("kappa", "objective"),
+        ("kappa", "alpha"),
+        ("model", "alpha"),
+        ("alpha", "method"),
         ("kappa", "method"),
         ("kappa", "demand"),
         ("model", "method"),

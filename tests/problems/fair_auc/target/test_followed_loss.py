@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
+from minmaxcon_problems.fair_auc.target.fit import fit_target
 from minmaxcon_problems.fair_auc.target.followed import FollowedLoss, FrozenDistributions
 from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests.cases import labelled
@@ -105,3 +107,40 @@ def test_warmup_steps_tell_how_far_the_start_has_come() -> None:
         differences = scores[rows.label > 0][:, None] - scores[rows.label < 0]
         losses.append(float(np.mean((differences - 1.0) ** 2)))
     assert losses[0] > losses[1] > losses[2]
+
+
+def noisy_auc(w: Array, noise: float) -> float:
+    """The smoothed AUC of noisy scores by all pairs."""
+    h = ROWS.features @ w
+    beta = np.sqrt((0.1 * h.std()) ** 2 + 6.0 / np.pi**2 * noise * (w @ w))
+    return smooth_auc(h[POSITIVE], h[~POSITIVE], float(beta))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "torch"])
+def test_a_ridge_counts_noise_in_every_feature(engine: str) -> None:
+    """Value and gradient by finite differences; along w, where neither changes, to rounding."""
+    problem = build_target_problem(ROWS, Target(metric="group", max_gap=1.0, ridge=4.0), engine=engine)
+    w = np.random.default_rng(1).normal(size=3)
+    x = namespace(problem.data.like).asarray(w[None], problem.data.like)
+    seen = problem.measure.observe(x)
+    assert seen.objective[1][0] == pytest.approx(1.0 - noisy_auc(w, 4.0), abs=1e-6)
+    gradient = exact_gradients(family_of([seen.objective_surrogate()]), x, problem.data)[1][0, 0]
+    for i, unit in enumerate(np.eye(3)):
+        slope = (noisy_auc(w - 1e-5 * unit, 4.0) - noisy_auc(w + 1e-5 * unit, 4.0)) / 2e-5
+        assert gradient[i] == pytest.approx(slope, abs=2e-3)  # the spread of the scores counts as constant
+
+
+def test_a_strong_ridge_leads_to_the_difference_of_the_means() -> None:
+    w = fit_target(ROWS, Target(metric="group", max_gap=1.0, ridge=1e6)).parameters
+    delta = ROWS.features[POSITIVE].mean(axis=0) - ROWS.features[~POSITIVE].mean(axis=0)
+    assert w @ delta / np.linalg.norm(w) / np.linalg.norm(delta) == pytest.approx(1.0, abs=2e-3)
+
+
+@pytest.mark.parametrize("alpha", [3.0, 300.0])
+def test_the_quadratic_loss_with_a_ridge_is_ridge_regression(alpha: float) -> None:
+    """As scikit-learn has it, where both classes weigh the same."""
+    rows = ROWS.select(np.r_[np.flatnonzero(POSITIVE)[:40], np.flatnonzero(~POSITIVE)[:40]])
+    target = Target(metric="group", max_gap=1.0, ridge=alpha / 80, objective="quadratic_auc")
+    w = fit_target(rows, target).parameters
+    expected = Ridge(alpha=alpha).fit(rows.features, rows.label).coef_
+    assert w / np.linalg.norm(w) == pytest.approx(expected / np.linalg.norm(expected), abs=1e-3)
