@@ -211,6 +211,17 @@ def test_oracles_of_finite_data_take_a_weight_for_each_run(oracle: mm.Oracle) ->
     assert many.feasible.all()
 
 
+def test_variance_reduction_proves_a_distance_below_the_noise_of_batches() -> None:
+    """On finite data, within samples that leave mirror descent three times as far away."""
+    oracle = mm.SFLS(oracle=mm.VarianceReduced(epochs=4), levels=3, least_span=0.0)
+    problem = cases.problem("regression_weakly_convex")
+    solution = mm.solve(problem, mm.IQRC(oracle=oracle, iterations=4, tolerance=1e-3), seed=0)
+    assert solution.status is mm.Status.SOLVED
+    assert solution.trace["stationarity"][-1] <= 1e-3
+    assert solution.trace["weight"][-1] > problem.modulus
+    assert solution.samples <= 200_000
+
+
 class Undeclared(Linear):
     """A linear constraint that declares no convexity."""
 

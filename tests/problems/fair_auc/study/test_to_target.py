@@ -82,6 +82,31 @@ def test_a_missing_package_is_noted(monkeypatch):
     assert "gone is not installed." in found.table()
 
 
+def test_a_method_without_a_median_is_not_run_again(monkeypatch):
+    """Half of the repeats have missed: the others cannot change what is printed."""
+    seeds = []
+
+    def missed(instance, *rest):
+        seeds.append(rest[-1])
+        return [Look(1.0, 10, instance.optimum, 0.0 if rest[-1] == 7 else 1.0)]
+
+    monkeypatch.setattr(to_target, "_ours", missed)
+    small = {"data": ("synthetic",), "rows": (200,), "features": (3,), "peers": False, "conic": False}
+    found = bench_target(**small, repeats=5, seed=7)
+    assert seeds == [7, 8, 9, 10]
+    assert {(one.seconds, one.reached, one.repeats) for one in found.reached} == {(None, 1, 4)}
+
+
+def test_what_is_not_tried_on_many_numbers_is_noted(monkeypatch):
+    monkeypatch.setattr(to_target, "_CONIC_NUMBERS", 100)
+    monkeypatch.setattr(to_target, "_PEER_NUMBERS", 100)
+    monkeypatch.setattr(to_target, "_ours", lambda *_: [])
+    found = bench_target(data=("synthetic",), rows=(200,), features=(3,), repeats=1)
+    assert {one.method for one in found.reached} == {OURS, "Clarabel, moments by hand"}
+    assert len(found.notes) == 2
+    assert all("not tried above 100 numbers" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(
     "argument, value",
     [("limit", 0.0), ("search", math.nan), ("rows", ()), ("rows", (5,)), ("repeats", 0), ("targets", (1.5,))],
