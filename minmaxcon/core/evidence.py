@@ -195,7 +195,7 @@ class _Lagrangian:
             means.append(share * terms)
             if pulled:
                 gradient = gradient + share * np.asarray(to_numpy(found.pullback(weights, scaled)))
-        summed = np.vectorize(lambda *column: math.fsum(column))(*means) if len(means) > 1 else means[0]
+        summed = np.apply_along_axis(math.fsum, 0, np.stack(means))
         k = len(self.y)
         moved = summed[:, :k] - self.bounds
         value = moved @ self.y + summed[:, k:] @ self.a - self.penalty

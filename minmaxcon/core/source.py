@@ -70,6 +70,11 @@ class Source(ABC):
     like: Array
     streamed: bool = False
 
+    @property
+    def origin(self) -> Source:
+        """The data whose numbers these are, where they are read in another precision."""
+        return self
+
     @abstractmethod
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """Draw the batches of several steps at once.
@@ -145,6 +150,11 @@ class _Double(Source):
     def __init__(self, data: Source) -> None:
         self.data, self.size, self.streamed = data, data.size, data.streamed
         self.like = namespace(data.like).double(data.like)
+
+    @property
+    def origin(self) -> Source:
+        """The data in their own precision."""
+        return self.data.origin
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """See :meth:`Source.draw`."""

@@ -19,10 +19,10 @@ from minmaxcon.files import Scratch
 
 __all__ = ["ArrayBlocks", "BlockReader", "OnDisk"]
 
-_WINDOW = 2**25
+_WINDOW = 2**24
 """Bytes of a window, where the caller names no number of rows."""
 
-_BUFFERS = 2**26
+_BUFFERS = 2**25
 """Bytes of the rows that wait for their window to be written, in all windows."""
 
 _EXTENT = 2**18
@@ -106,7 +106,7 @@ class OnDisk(Source):
     seed : int
         Seed of the windows; the order within an epoch follows the seed of the solve.
     window : int, optional
-        Rows of a window, about; by default what 32 MiB hold. Four of them are in memory.
+        Rows of a window, about; by default what 16 MiB hold. Four of them are in memory.
     folder : path, optional
         On whose disk the copy lies: n rows of all their numbers in the precision asked for. By default the system's
         folder for temporary files. The copy has no name, and is gone with the process, however that ends.
@@ -163,7 +163,7 @@ class OnDisk(Source):
             raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
         self.like = engine_named(engine).create(np.zeros(0), dtype)
         self.prepare, self.seed, self.engine, self.dtype = prepare, seed_number("seed", seed), engine, dtype
-        self._made_of = (rows, {"prepare": prepare, "seed": seed, "window": window, "folder": folder})
+        self._made_of = (rows, {"seed": seed, "window": window, "folder": folder})
         window = None if window is None else whole("window", window)
         self._copy = _Copy(rows, self.seed, window, folder, dtype)
         self.size = self._copy.rows
@@ -261,7 +261,7 @@ class OnDisk(Source):
 
     def __reduce__(self) -> tuple[Any, ...]:
         rows, settings = self._made_of
-        return _again, (rows, {**settings, "engine": self.engine, "dtype": self.dtype})
+        return _again, (rows, {**settings, "prepare": self.prepare, "engine": self.engine, "dtype": self.dtype})
 
     def __repr__(self) -> str:
         return f"OnDisk({self.size:,} rows in {len(self._copy.sizes)} windows, {self.engine!r}, {self.dtype!r})"

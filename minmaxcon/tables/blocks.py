@@ -17,7 +17,7 @@ from minmaxcon.tables.lines import existing_file, shown, source_name
 
 __all__ = ["TableBlocks"]
 
-_ROWS = 2**16
+_ROWS = 2**15
 _LIBSVM_LABEL = "label"
 
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import minmaxcon as mm
 from minmaxcon.checks import finite_array, positive
 
-from .datasets import Dataset
 from .metrics import FairnessMetric
 
 __all__ = ["KAPPA", "MAX_GAP", "Details", "checked_gap", "checked_kappa", "least_kappa", "resolved_bound"]
@@ -23,13 +22,14 @@ _LARGEST_KAPPA = 1e6
 class Details:
     """The details that a fair AUC problem keeps: all that its evaluation needs besides the solution.
 
-    The model's parameters come first in x. ``dataset`` is None on a stream, and for rows that have no test part. The
-    bound is a float or ndarray (R,): one of ``kappa`` and ``max_gap`` is None. ``objective`` names what is minimised.
+    The model's parameters come first in x. ``dataset`` is a :class:`Dataset`, or a :class:`LargeDataset` whose rows are
+    on disk; it is None on a stream, and for rows that have no test part. The bound is a float or ndarray (R,): one of
+    ``kappa`` and ``max_gap`` is None. ``objective`` names what is minimised.
     """
 
     metric: FairnessMetric
     model: mm.Model
-    dataset: Dataset | None = None
+    dataset: Any = None
     kappa: Any = None
     max_gap: Any = None
     c1: float = 0.5

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,7 @@ class Dataset:
     test: LabelledData
     notes: tuple[str, ...] = ()
     standardizer: Standardizer | None = None
+    streamed: ClassVar[bool] = False
 
     def standardized(self) -> Dataset:
         """Return the data set with features standardised by its training part."""

@@ -21,6 +21,7 @@ from .download import DOWNLOADS, download
 from .evaluation import against_free, cautions, evaluation, scores_of, target_cautions
 from .labelled import LabelledData, read_table
 from .metrics import METRICS, resolve_metric
+from .streamed import LargeDataset, large_evaluation, large_problem, load_large, too_large
 
 __all__ = ["FairAUC", "model_arrays", "plugin", "score_rows"]
 
@@ -61,7 +62,9 @@ class FairAUC(mm.ProblemPlugin):
         Parameters
         ----------
         data : str, path, Dataset or LabelledData
-            A data set's name (``minmaxcon data`` lists them), a CSV, Parquet or LIBSVM file, or data at hand.
+            A data set's name (``minmaxcon data`` lists them), a CSV, Parquet or LIBSVM file, or data at hand. A folder
+            of Parquet files, an address of fsspec, and a Parquet or LIBSVM file whose table would take more than half
+            of the memory (``--memory`` sets how much) are read in pieces and kept on disk.
         metric : str or four subsets
             The fairness metric, by name; or the subsets G1, G1', G2, G2'.
         kappa : float or sequence of float, optional
@@ -114,6 +117,13 @@ class FairAUC(mm.ProblemPlugin):
         if max_gap is None and objective is not None:
             raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
         columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
+        if too_large(data) and data not in DATASETS:
+            if max_gap is not None:
+                remedy = "looks at all scores at once, and these rows are read in pieces: use kappa, or fit the "
+                raise mm.InvalidInput("max_gap", max_gap, remedy + "data set with FairAUCClassifier.")
+            large = self._large(data, columns, keep_sensitive, test_fraction, standardize, seed, model, engine, dtype)
+            scorer, _ = self._model(model, large.means.shape[1], engine)
+            return large_problem(large, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed)
         dataset = self._dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed)
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
@@ -122,6 +132,29 @@ class FairAUC(mm.ProblemPlugin):
             return build_target_problem(dataset.train, target, dataset=dataset)
         return build_problem(
             dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, engine=engine, dtype=dtype
+        )
+
+    def _large(
+        self,
+        data: Any,
+        columns: dict[str, Any],
+        keep_sensitive: bool,
+        test_fraction: float | None,
+        standardize: bool | None,
+        seed: int,
+        model: Any,
+        engine: str,
+        dtype: str,
+    ) -> LargeDataset:
+        return load_large(
+            data,
+            **columns,
+            keep_sensitive=keep_sensitive,
+            test_fraction=0.3 if test_fraction is None else test_fraction,
+            standardize=standardize is not False,
+            seed=seed,
+            engine=self._model(model, 1, engine)[1],
+            dtype=dtype,
         )
 
     def _dataset(
@@ -180,7 +213,8 @@ class FairAUC(mm.ProblemPlugin):
         Returned are ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`, or with ``max_gap`` the true
         gap of both sides); ``train``, ``test`` (``validation``) with ``auc``, ``auc_gap`` and their 95% intervals.
         """
-        return evaluation(problem, x)
+        streamed = problem.details.dataset is not None and problem.details.dataset.streamed
+        return (large_evaluation if streamed else evaluation)(problem, x)
 
     def references(self, problem: mm.MinMaxProblem) -> Mapping[str, mm.MinMaxProblem]:
         """See :meth:`minmaxcon.registry.Compares.references`: with ``max_gap``, the same problem without a target."""

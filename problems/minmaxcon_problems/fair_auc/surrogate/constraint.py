@@ -176,6 +176,7 @@ class AUCFamily(mm.ConstraintFamily):
         """For a linear model: a linear system (with a multiplier where the ball of parameters binds)."""
         if not isinstance(self.layout.model, mm.Linear) or self.layout.model.dimension > _SOLVED:
             return None  # with many features the matrix costs more than the passes of a general method
+        data = data.origin  # moments are summed in float64 whatever the precision of the rows
         if self._moments is None or self._moments[0] is not data:
             self._moments = (data, GroupMoments.of(data))
         return self._moments[1].lagrangian_minimizer(self, y, a, center, weight)
@@ -210,12 +211,9 @@ class GroupMoments:
             for s in range(weights.shape[1]):
                 key = weights[:, s].tobytes()
                 if key not in groups:
-                    scaled = (
-                        features.multiply(weights[:, s][:, None])
-                        if hasattr(raw, "tocsr")
-                        else features * weights[:, [s]]
-                    )
-                    product = features.T @ scaled
+                    mine = np.flatnonzero(weights[:, s])  # most rows are in few groups
+                    part, weight = features[mine], weights[mine, s][:, None]
+                    product = part.T @ (part.multiply(weight) if hasattr(raw, "tocsr") else part * weight)
                     groups[key] = np.asarray(product.todense() if hasattr(product, "todense") else product)
                 products.append(groups[key])
             second = second + np.stack(products)
