@@ -493,27 +493,29 @@ def score_cells(
     score: Callable[[Any], Any],
     pieces: Iterable[tuple[Any, Any]],
     exchange: Callable[[Any], Sequence[Any]] | None = None,
-) -> CellScores:
-    """Return what the scores of all rows say, by one pass: exactly, however many they are.
+    models: int = 1,
+) -> list[CellScores]:
+    """Return what the scores of all rows say, for each of some models, by one pass: exactly, however many they are.
 
-    ``score`` gives the scores (b,) of features (b, d), and ``pieces`` yields features and cells (b,); with ``exchange``
-    each of several processes passes over its own rows.
+    ``score`` gives the scores (models, b) of features (b, d), and ``pieces`` yields features and cells (b,); with
+    ``exchange`` each of several processes passes over its own rows.
     """
-    runs = ScoreRuns(4)
-    counts, means, spreads = np.zeros(4), np.zeros(4), np.zeros(4)
+    runs = [ScoreRuns(4) for _ in range(models)]
+    counts, means, spreads = np.zeros(4), np.zeros((models, 4)), np.zeros((models, 4))
 
     def add(found: Any, cells: Any) -> None:
-        runs.add(found, cells)
+        for each, scores in zip(runs, found, strict=True):
+            each.add(scores, cells)
         for which in range(4):
-            mine = found[cells == which]
+            mine = found[:, cells == which]
             if mine.size:
-                mean, total = mine.mean(), counts[which] + mine.size
-                apart = mean - means[which]
-                spreads[which] += ((mine - mean) ** 2).sum() + apart**2 * counts[which] * mine.size / total
-                means[which] += apart * mine.size / total
+                mean, size = mine.mean(axis=1), mine.shape[1]
+                total, apart = counts[which] + size, mean - means[:, which]
+                spreads[:, which] += ((mine - mean[:, None]) ** 2).sum(axis=1) + apart**2 * counts[which] * size / total
+                means[:, which] += apart * size / total
                 counts[which] = total
 
-    own = ((np.asarray(score(features), dtype=np.float64), cells) for features, cells in pieces)
+    own = ((np.asarray(score(features), dtype=np.float64).reshape(models, -1), cells) for features, cells in pieces)
     if exchange is None:
         for scores, cells in own:
             add(scores, cells)
@@ -525,7 +527,7 @@ def score_cells(
             for part in parts:
                 if part is not None:
                     add(*part)
-    return CellScores(runs.counts(), means, spreads)
+    return [CellScores(each.counts(), *moments) for each, *moments in zip(runs, means, spreads, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -580,7 +582,7 @@ def large_evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     losses: list[float] = []
     for name, part in (("train", dataset.train), ("test", dataset.test)):
-        scores = score_cells(score, part.pieces(), dataset.exchange)
+        (scores,) = score_cells(score, part.pieces(), dataset.exchange)
         gap, area = scores.gap(details.metric), scores.area()
         found[name] = {
             "auc": area.value,

@@ -20,6 +20,7 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metrics
 
+from .dataset import fit_dataset
 from .incremental import Incremental
 from .inputs import (
     MOST_COMPARED,
@@ -218,14 +219,20 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         Parameters
         ----------
-        X : array_like, data frame or CSR (n, d)
-            Features, finite numbers.
-        y : array_like (n,)
-            Labels, any two values.
-        sensitive_features : array_like (n,)
-            Group of each row, any values; of several columns the intersections are the groups, such as "f & old". A
-            missing one is what ``unknown`` says; pandas indices that differ are an error. Without them there is no
-            constraint, of which a warning tells, and ``gap_`` is None.
+        X : array_like, data frame or CSR (n, d), or data set
+            Features, finite numbers. With the name of a column as ``y``, a data set of any size as
+            :class:`minmaxcon.tables.TableBlocks` takes it (path, folder, address, data set of pyarrow, list of frames,
+            function that returns an iterator of frames), whose other columns are the features: the model is fitted to a
+            uniform sample of ``max_rows_per_cell`` rows of each label and group, as by :meth:`partial_fit`, and
+            ``gap_`` and ``auc_`` are measured on all rows; where these miss the target, the sample is held to a smaller
+            gap.
+        y : array_like (n,) or str
+            Labels, any two values; or the name of their column.
+        sensitive_features : array_like (n,) or str
+            Group of each row, any values, or the name of its column (two values, or ``protected``); of several columns
+            the intersections are the groups, such as "f & old". A missing one is what ``unknown`` says; pandas indices
+            that differ are an error. Without them there is no constraint, of which a warning tells, and ``gap_`` is
+            None.
         sample_weight : array_like (n,), optional
             How many rows each row stands for, at least 0; a row of weight 0 is left out. Objective, gap and all
             measures are weighted.
@@ -242,6 +249,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         UserWarning
             No sensitive features.
         """
+        if isinstance(y, str):
+            with as_it_was_if_refused(self):
+                fit_dataset(self, X, y, sensitive_features, sample_weight)
+            return self
         with as_it_was_if_refused(self):
             require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
             asked = asked_of(self, seed_of(self.random_state))

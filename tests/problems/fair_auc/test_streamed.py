@@ -1,0 +1,233 @@
+"""Fair AUC of data sets larger than memory: the same problem, measures and models as of the same rows in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.cli import main
+from minmaxcon.core.linearisation import exact_values
+from minmaxcon.metrics import auc, auc_gap
+from minmaxcon.testing import check_problem
+from minmaxcon_problems.fair_auc import FairAUCClassifier, build_problem, resolve_metric
+from minmaxcon_problems.fair_auc.datasets import Dataset
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.streamed import CELLS, load_large, too_large
+
+N = 6000
+COLUMNS: dict[str, Any] = {"label": "y", "sensitive": "g", "positive": "yes"}
+
+
+def frame(n: int = N, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    group = rng.random(n) < 0.3
+    points = rng.normal(size=(n, 3)) * [1.0, 5.0, 0.1] + [0.0, 100.0, 0.0] + 0.5 * group[:, None]
+    kind = np.array(["a", "b", "c"])[rng.integers(3, size=n)]
+    label = points @ [1.0, 0.2, 1.0] - 20.0 + (kind == "a") + 0.8 * group + rng.normal(size=n) > 0.7
+    columns = {f"x{j}": points[:, j] for j in range(3)}
+    return pd.DataFrame({**columns, "kind": kind, "y": np.where(label, "yes", "no"), "g": np.where(group, "f", "m")})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder of three files, sorted by label and group: the worst order there is."""
+    found = tmp_path_factory.mktemp("large")
+    rows = pa.Table.from_pandas(frame().sort_values(["y", "g"]), preserve_index=False)
+    for k in range(3):
+        pq.write_table(rows.slice(2000 * k, 2000), found / f"part-{k}.parquet", row_group_size=700)
+    return found
+
+
+@pytest.fixture(scope="module")
+def large(folder: Path) -> Any:
+    return load_large(folder, label="y", sensitive="g", positive="yes", seed=3)
+
+
+def in_memory(large: Any) -> LabelledData:
+    """The training rows of a large data set as rows in memory."""
+    features, cells = (np.concatenate(parts) for parts in zip(*large.train.pieces(), strict=True))
+    signs = CELLS[cells]
+    return LabelledData(features, signs[:, 0], signs[:, 1], large.train.feature_names)
+
+
+def test_features_are_those_of_the_whole_table(large: Any) -> None:
+    assert large.train.feature_names == ("x0", "x1", "x2", "kind=a", "kind=b", "kind=c")
+    assert (large.train.label_values, large.train.group_values) == (("no", "yes"), ("m", "f"))
+    rows = in_memory(large)
+    np.testing.assert_allclose(rows.features.mean(axis=0), 0.0, atol=1e-11)
+    np.testing.assert_allclose(rows.features.std(axis=0), 1.0, rtol=1e-11)
+    raw, whole = (
+        frame(),
+        np.concatenate([part for name in ("train", "test") for part, _ in getattr(large, name).pieces()]),
+    )
+    back = whole * large.standardizer.scale + large.standardizer.mean
+    np.testing.assert_allclose(np.sort(back[:, 1]), np.sort(raw["x1"]), rtol=1e-12)
+    assert len(large.train) + len(large.test) == N
+    assert 0.27 < len(large.test) / N < 0.33
+    assert np.array_equal(np.bincount(2 * (rows.label > 0) + (rows.group > 0), minlength=4), large.train.counts)
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_the_problem_is_that_of_the_same_rows_in_memory(large: Any, folder: Path, model: str) -> None:
+    streamed = mm.load_problem("fair_auc", data=folder, **COLUMNS, kappa=0.1, seed=3, model=model)
+    rows = in_memory(large)
+    dataset = Dataset("drawn", rows, None, rows)
+    scorer, engine = (mm.Linear(6), "numpy") if model == "linear" else (mm.mlp(6), "torch")
+    plain = build_problem(dataset, resolve_metric("inter_group"), 0.1, model=scorer, engine=engine, seed=3)
+    points = streamed.primal.sample(np.random.default_rng(0), 3)
+    points = mm.arrays.namespace(plain.data.like).asarray(points, plain.data.like)
+    one, other = (exact_values(each.family, points, each.data) for each in (streamed, plain))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+    moments = np.random.default_rng(1).normal(size=(5, 2))
+    for function, same in zip(streamed.constraints, plain.constraints, strict=True):
+        np.testing.assert_allclose(function.dual.maximize(moments)[1], same.dual.maximize(moments)[1], rtol=1e-9)
+
+
+def test_a_solve_of_a_sorted_file_is_as_good_as_one_in_memory(folder: Path, large: Any) -> None:
+    rows = in_memory(large)
+    plain = build_problem(Dataset("drawn", rows, None, rows), resolve_metric("inter_group"), 0.05)
+    solver = mm.SFLS(oracle=mm.SMD())
+    streamed = mm.load_problem("fair_auc", data=folder, **COLUMNS, kappa=0.05, seed=3)
+    one, other = mm.solve(streamed, solver), mm.solve(plain, solver)
+    assert one.status is other.status is mm.Status.SOLVED
+    start = exact_values(plain.family, plain.start_point(), plain.data)[0, 0]
+    assert one.objective == pytest.approx(other.objective, abs=0.005 * (start - other.certificate.lower))
+    assert one.certificate.lower <= other.objective + 1e-9
+    found = mm.plugin("fair_auc").evaluate(streamed, one.x)
+    assert found["objective"] == pytest.approx(one.objective, rel=1e-9)
+    np.testing.assert_allclose(np.array(found["values"]) - 1.05, one.constraints, atol=1e-9)
+    scores = rows.features @ one.x[:6]
+    assert found["train"]["auc"] == auc(scores[rows.label > 0], scores[rows.label < 0])
+    masks = resolve_metric("inter_group").masks(rows.label, rows.group)
+    gap = auc_gap(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]))
+    assert found["train"]["auc_gap"] == pytest.approx(gap, abs=1e-15)
+    assert found["test"]["rows"] == len(large.test)
+
+
+def test_the_command_streams_what_needs_more_memory_than_it_may_use(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "big.parquet"
+    pq.write_table(pa.Table.from_pandas(frame(), preserve_index=False), path)
+    words = ["solve", "fair_auc", "--data", str(path), "--label", "y", "--sensitive", "g", "--kappa", "0.1", "--quiet"]
+    words += ["--solver", "sfls", "--memory", "200K", "--dtype", "float32"]
+    assert main([*words, "--out", str(tmp_path / "found")]) == 0
+    told = capsys.readouterr().out
+    assert "SOLVED" in told
+    scores = ["predict", str(tmp_path / "found"), "--data", str(path), "--out", str(tmp_path / "scores.csv")]
+    assert main(scores) == 0
+    written = pd.read_csv(tmp_path / "scores.csv")
+    assert len(written) == N
+    words[words.index("--kappa") : words.index("--kappa") + 2] = ["--max-gap", "0.02"]
+    assert main(words) == 2
+    assert "error: --max-gap=0.02: looks at all scores at once" in capsys.readouterr().err
+    assert not too_large(path)
+
+
+def test_a_libsvm_file_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "small.libsvm"
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{int(rng.random() < 0.4)} 1:{rng.normal():.4g} 2:{rng.normal():.4g} 3:{int(rng.random() < 0.4)}\n"
+        for _ in range(400)
+    ]
+    path.write_text("".join(lines))
+    monkeypatch.setenv("MINMAXCON_MEMORY", "10K")
+    problem = mm.load_problem("fair_auc", data=path, sensitive=3, kappa=0.1)
+    assert problem.data.streamed
+    assert problem.details.dataset.train.feature_names == ("1", "2")
+    _, description = mm.plugin("fair_auc").export(problem, problem.start_point()[0])
+    assert description["encoding"] == {"n_features": 3, "removed": 3, "format": "libsvm"}
+
+
+def test_the_checks_of_problems_hold(folder: Path) -> None:
+    check_problem(mm.load_problem("fair_auc", data=folder, **COLUMNS, kappa=0.1))
+
+
+BAD: dict[str, Any] = {
+    "label": ({"label": "z"}, "no column 'z', asked for by label"),
+    "sensitive": ({"sensitive": "y"}, "is the label"),
+    "positive": ({"positive": "perhaps"}, "has no value 'perhaps'"),
+    "labels": ({"label": "kind"}, "has 3 labels"),
+    "groups": ({"sensitive": "kind"}, "has 3 values"),
+    "fraction": ({"test_fraction": 1.0}, "must lie strictly between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_options_are_refused(folder: Path, case: str) -> None:
+    changed, said = BAD[case]
+    options = {**COLUMNS, **({"positive": None} if case == "labels" else {}), **changed}
+    with pytest.raises(mm.MinMaxConError, match=said) as caught:
+        mm.load_problem("fair_auc", data=folder, **options)
+    assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------ the classifier
+
+
+def numeric() -> pd.DataFrame:
+    return frame(20_000).drop(columns="kind").assign(y=lambda rows: (rows["y"] == "yes").astype(int))
+
+
+def test_the_classifier_fits_a_data_set_and_measures_all_rows(tmp_path: Path) -> None:
+    rows = numeric().sort_values(["y", "g"])
+    pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "rows.parquet", row_group_size=3000)
+    made = FairAUCClassifier("inter_group", max_gap=0.02, random_state=0, max_rows_per_cell=500)
+    made.fit(tmp_path / "rows.parquet", "y", sensitive_features="g")
+    features = rows[["x0", "x1", "x2"]]
+    there = made.measure(features, rows["y"], sensitive_features=rows["g"])
+    assert (made.auc_.value, made.gap_.value) == pytest.approx((there.auc.value, there.gap.value), abs=1e-12)
+    assert made.gap_.upper == pytest.approx(there.gap.upper, abs=1e-3)
+    assert made.gap_.value <= 0.02
+    assert made.target_ <= 0.02
+    assert made.status_ in (mm.Status.SOLVED, mm.Status.BUDGET)
+    assert list(made.feature_names_in_) == ["x0", "x1", "x2"]
+    assert (made.classes_.tolist(), made.protected_) == ([0, 1], "f")
+    at_hand = FairAUCClassifier("inter_group", max_gap=0.02, random_state=0).fit(
+        features, rows["y"], sensitive_features=rows["g"]
+    )
+    assert made.auc_.value == pytest.approx(at_hand.auc_.value, abs=0.01)
+
+
+def test_frames_one_after_the_other_give_the_same_model() -> None:
+    rows = numeric()
+    parts = [rows.iloc[begin : begin + 700] for begin in range(0, len(rows), 700)]
+    one, other = (
+        FairAUCClassifier("group", max_gap=0.1, random_state=0, max_rows_per_cell=300).fit(
+            source, "y", sensitive_features="g"
+        )
+        for source in (parts, lambda: iter([rows]))
+    )
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert one.gap_.value == other.gap_.value
+
+
+def test_without_groups_there_is_no_constraint() -> None:
+    rows = numeric().drop(columns="g")
+    with pytest.warns(UserWarning, match="without a fairness constraint"):
+        made = FairAUCClassifier(random_state=0, max_rows_per_cell=300).fit([rows], "y")
+    assert made.gap_ is None
+    assert made.auc_.value > 0.7
+
+
+def test_data_sets_that_cannot_be_fitted_leave_the_estimator_as_it_was() -> None:
+    made = FairAUCClassifier("group", max_gap=0.1, random_state=0, max_rows_per_cell=300)
+    made.fit([numeric()], "y", sensitive_features="g")
+    before = made.coef_
+    for source, options, said in (
+        ([frame()], {"sensitive_features": "g"}, "column 'kind' holds texts, such as"),
+        ([numeric()], {"sensitive_features": "z"}, "no column 'z', asked for by sensitive_features"),
+        ([numeric()], {"sensitive_features": [1]}, "must name a column"),
+        ([numeric()], {"sensitive_features": "g", "sample_weight": "x0"}, "is read without weights"),
+        (iter([numeric()]), {"sensitive_features": "g"}, "a function that returns a fresh iterator"),
+        ("missing.parquet", {"sensitive_features": "g"}, "no such file"),
+    ):
+        with pytest.raises(mm.MinMaxConError, match=said):
+            made.fit(source, "y", **options)
+        np.testing.assert_array_equal(made.coef_, before)
