@@ -1,8 +1,11 @@
-"""The one place that tells NumPy arrays from torch tensors, and the helpers for the run axis.
+"""The one place that tells array engines apart: NumPy arrays, torch tensors, and arrays that JAX traces.
 
 Solvers, geometries and built-in problems are written once against :class:`Namespace`: about two dozen functions with
-one signature for both engines. A namespace is looked up by array type and cached, because a step of a small problem
+one signature for all engines. A namespace is looked up by array type and cached, because a step of a small problem
 makes about sixty array calls and the generic look-ups of a compatibility layer would double its time.
+
+JAX only compiles: :func:`compiled` makes one function of many array calls, which takes NumPy arrays and gives NumPy
+arrays. Inside it the same code meets traced arrays, whose values are not known yet; outside all arrays are NumPy's.
 
 Conventions: the last axis holds coordinates, every axis before it counts runs. ``(d,)`` is one point and ``(R, d)``
 holds R of them, so code written with ``...`` and reductions over the last axis serves both.
@@ -11,20 +14,33 @@ holds R of them, so code written with ``...`` and reductions over the last axis 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from minmaxcon.errors import InvalidInput
+from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency, Unsupported
 
-__all__ = ["Array", "Constant", "Engine", "Namespace", "engine", "namespace", "to_numpy"]
+__all__ = [
+    "Array",
+    "Constant",
+    "Engine",
+    "Namespace",
+    "compiled",
+    "compiles",
+    "engine",
+    "namespace",
+    "on_device",
+    "to_numpy",
+]
 
 Array = Any
-"""A NumPy array or a torch tensor (or whatever a new engine brings)."""
+"""A NumPy array, a torch tensor or an array that JAX traces (or whatever a new engine brings)."""
 
-Engine = Literal["numpy", "torch"]
+Engine = Literal["numpy", "torch", "jax"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,6 +65,15 @@ class Namespace:
         ``take(x, indices)``: entries of the last axis.
     rows : callable
         ``rows(x, indices)``: entries of the first axis.
+    loop : callable
+        ``loop(count, body, state)``: the state after ``state = body(t, state)`` for t = 0, ..., count - 1.
+    differentiate : callable or None
+        ``differentiate(function, x)``: the values, a tuple of arrays, that a function gives at x, and a pullback, which
+        gives from a tuple of weights the gradient of the weighted sum; None where the values do not depend on x. None
+        where the engine has no automatic derivatives.
+    traced : bool
+        Whether values are unknown, because a function is being compiled: no shortcut may look at them, and nothing can
+        be written into an array.
     """
 
     name: str
@@ -60,6 +85,7 @@ class Namespace:
     zeros: Callable[..., Array]
     exp: Callable[[Array], Array]
     log: Callable[[Array], Array]
+    tanh: Callable[[Array], Array]
     sqrt: Callable[[Array], Array]
     abs: Callable[[Array], Array]
     sign: Callable[[Array], Array]
@@ -77,6 +103,15 @@ class Namespace:
     concat: Callable[[Sequence[Array]], Array]
     stack: Callable[[Sequence[Array]], Array]
     broadcast_to: Callable[[Array, tuple[int, ...]], Array]
+    loop: Callable[[Any, Callable[[Any, Any], Any], Any], Any]
+    differentiate: Callable[..., Any] | None = None
+    traced: bool = False
+
+
+def _loop(count: int, body: Callable[[int, Any], Any], state: Any) -> Any:
+    for t in range(count):
+        state = body(t, state)
+    return state
 
 
 def _numpy() -> Namespace:
@@ -100,6 +135,7 @@ def _numpy() -> Namespace:
         zeros=lambda shape, like: np.zeros(shape, dtype=like.dtype),
         exp=np.exp,
         log=np.log,
+        tanh=np.tanh,
         sqrt=np.sqrt,
         abs=np.absolute,
         sign=np.sign,
@@ -117,6 +153,7 @@ def _numpy() -> Namespace:
         concat=lambda parts: np.concatenate(parts, axis=-1),
         stack=lambda parts: np.stack(parts, axis=-1),
         broadcast_to=np.broadcast_to,
+        loop=_loop,
     )
 
 
@@ -131,6 +168,27 @@ def _with_numbers(torch: Any, function: Callable[[Array, Array], Array]) -> Call
         return function(x, y)
 
     return apply
+
+
+def _derivatives(torch: Any) -> Callable[..., Any]:
+    def differentiate(function: Callable[[Array], tuple[Array, ...]], x: Array) -> Any:
+        with torch.enable_grad():
+            point = x.detach().requires_grad_(True)
+            values = function(point)
+        found = tuple(value.detach() for value in values)
+        if not any(value.requires_grad for value in values):
+            return found, None
+
+        def pullback(weights: Sequence[Array]) -> Array:
+            total = sum((weight * value).sum() for weight, value in zip(weights, values, strict=True))
+            (gradient,) = torch.autograd.grad(
+                total, point, retain_graph=True, allow_unused=True, materialize_grads=True
+            )
+            return gradient
+
+        return found, pullback
+
+    return differentiate
 
 
 def _torch() -> Namespace:
@@ -172,6 +230,7 @@ def _torch() -> Namespace:
         zeros=lambda shape, like: torch.zeros(shape, dtype=like.dtype, device=like.device),
         exp=torch.exp,
         log=torch.log,
+        tanh=torch.tanh,
         sqrt=torch.sqrt,
         abs=torch.abs,
         sign=torch.sign,
@@ -189,10 +248,68 @@ def _torch() -> Namespace:
         concat=lambda parts: torch.cat(tuple(parts), dim=-1),
         stack=lambda parts: torch.stack(tuple(parts), dim=-1),
         broadcast_to=torch.broadcast_to,
+        loop=_loop,
+        differentiate=_derivatives(torch),
     )
 
 
-_BUILDERS: dict[str, Callable[[], Namespace]] = {"numpy": _numpy, "torch": _torch}
+def _jax() -> Namespace:
+    """Return functions of traced arrays; what JAX computes on outside of a trace is NumPy arrays."""
+    jax = _module_of_jax()
+    jnp: Any = importlib.import_module("jax.numpy")
+
+    def asarray(value: Any, like: Array) -> Array:
+        # A constant stays a NumPy array: one that is made inside a trace must not be kept for the next.
+        return value.astype(like.dtype) if isinstance(value, jax.core.Tracer) else np.asarray(value, dtype=like.dtype)
+
+    def differentiate(function: Callable[[Array], tuple[Array, ...]], x: Array) -> Any:
+        values, pull = jax.vjp(function, x)
+
+        def pullback(weights: Sequence[Array]) -> Array:
+            given = (jnp.broadcast_to(w, v.shape).astype(v.dtype) for w, v in zip(weights, values, strict=True))
+            return pull(tuple(given))[0]
+
+        return values, pullback
+
+    return Namespace(
+        name="jax",
+        asarray=asarray,
+        create=lambda value, dtype="float64": np.array(value, dtype=dtype),
+        double=lambda x: x.astype(np.float64),
+        to_numpy=np.asarray,
+        copy=lambda x: x,
+        zeros=lambda shape, like: jnp.zeros(shape, dtype=like.dtype),
+        exp=jnp.exp,
+        log=jnp.log,
+        tanh=jnp.tanh,
+        sqrt=jnp.sqrt,
+        abs=jnp.abs,
+        sign=jnp.sign,
+        isfinite=jnp.isfinite,
+        maximum=jnp.maximum,
+        minimum=jnp.minimum,
+        clip=lambda x, lower, upper: jnp.minimum(jnp.maximum(x, lower), upper),
+        where=jnp.where,
+        sum=lambda x, keepdims=False: jnp.sum(x, axis=-1, keepdims=keepdims),
+        max=lambda x, keepdims=False: jnp.max(x, axis=-1, keepdims=keepdims),
+        argmin=lambda x: jnp.argmin(x, axis=-1),
+        dot=lambda x, y: jnp.sum(x * y, axis=-1),  # fuses with what is around it, as vecdot does not
+        take=lambda x, indices: jnp.take(x, _whole(indices), axis=-1, mode="clip"),
+        rows=lambda x, indices: jnp.take(x, _whole(indices), axis=0, mode="clip"),
+        concat=lambda parts: jnp.concatenate(tuple(parts), axis=-1),
+        stack=lambda parts: jnp.stack(tuple(parts), axis=-1),
+        broadcast_to=jnp.broadcast_to,
+        loop=lambda count, body, state: jax.lax.fori_loop(0, count, body, state),
+        differentiate=differentiate,
+        traced=True,
+    )
+
+
+def _whole(indices: Any) -> Any:
+    return indices if hasattr(indices, "dtype") else np.asarray(indices, dtype=np.int64)  # an empty list has no type
+
+
+_BUILDERS: dict[str, Callable[[], Namespace]] = {"numpy": _numpy, "torch": _torch, "jax": _jax}
 _BY_ENGINE: dict[str, Namespace] = {}
 _BY_TYPE: dict[type, Namespace] = {}
 
@@ -202,7 +319,7 @@ def engine(name: str) -> Namespace:
 
     Parameters
     ----------
-    name : {"numpy", "torch"}
+    name : {"numpy", "torch", "jax"}
         The engine.
 
     Returns
@@ -214,6 +331,8 @@ def engine(name: str) -> Namespace:
     ------
     InvalidInput
         If there is no such engine.
+    MissingDependency
+        If its package is not installed.
     """
     found = _BY_ENGINE.get(name)
     if found is None:
@@ -229,7 +348,7 @@ def namespace(x: Array) -> Namespace:
     Parameters
     ----------
     x : array
-        A NumPy array, a NumPy scalar or a torch tensor.
+        A NumPy array, a NumPy scalar, a torch tensor or an array that JAX traces.
 
     Returns
     -------
@@ -241,8 +360,11 @@ def namespace(x: Array) -> Namespace:
 
 
 def _register(x: Array) -> Namespace:
-    # The base classes too: a subclass of Tensor lives in a module of its own.
-    name = "torch" if any(base.__module__.partition(".")[0] == "torch" for base in type(x).__mro__) else "numpy"
+    # The base classes too: a subclass of Tensor lives in a module of its own. An array of JAX that holds numbers is, to
+    # the code outside of compiled functions, one that NumPy reads.
+    kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(x).__mro__}
+    torch = any(package == "torch" for package, _ in kinds)
+    name = "torch" if torch else "jax" if ("jax", "Tracer") in kinds else "numpy"
     found = _BY_TYPE[type(x)] = engine(name)
     return found
 
@@ -273,7 +395,7 @@ class Constant:
 
     def like(self, x: Array) -> Array:
         """Return the constant with the precision and device of ``x``."""
-        key = (x.dtype, x.device)
+        key = (x.dtype, getattr(x, "device", None))  # a traced array is on no device yet
         kept = self._kept.get(key)
         if kept is None:
             kept = self._kept[key] = namespace(x).asarray(self.value.copy(), x)
@@ -281,3 +403,148 @@ class Constant:
 
     def __reduce__(self) -> tuple[type[Constant], tuple[Any]]:
         return type(self), (self.value,)  # the kept conversions are a cache, not state
+
+
+def compiles(name: str) -> bool:
+    """Tell whether an engine computes by functions that are compiled, see :func:`compiled`."""
+    return name == "jax"
+
+
+def compiled(function: Callable[..., Any], device: str = "cpu") -> Callable[..., Any]:
+    """Return a function compiled by JAX for each set of shapes that it meets.
+
+    Arguments and results are trees of tuples, dictionaries and dataclasses with arrays and numbers as leaves. Arrays
+    are NumPy's, or were put on the device before (:func:`on_device`); results are NumPy arrays and Python numbers. All
+    is computed in the precision of the arguments: JAX's 64-bit numbers are on inside, whatever they are outside.
+
+    Parameters
+    ----------
+    function : callable
+        A pure function: it is called once with traced arrays, and what it reads from elsewhere is kept as it was then.
+    device : str
+        See :func:`on_device`.
+
+    Returns
+    -------
+    callable
+        The compiled function.
+
+    Raises
+    ------
+    MissingDependency
+        If JAX is not installed.
+    Unsupported
+        When it is called, if something in the function cannot be traced; its name, place and the remedy are given.
+    """
+    jax = _module_of_jax()
+    call, where = jax.jit(function), _device_of_jax(device)
+
+    def apply(*arguments: Any) -> Any:
+        _register_tree(jax, arguments)
+        with jax.enable_x64(True), jax.default_device(where):
+            try:
+                found = call(*arguments)
+            except (TypeError, IndexError, NotImplementedError, AttributeError, ValueError) as error:
+                if isinstance(error, MinMaxConError):
+                    raise
+                raise _untraceable(error) from error
+            return jax.tree.map(_on_host, found)
+
+    return apply
+
+
+def on_device(array: Any, name: str, device: str) -> Any:
+    """Return an array as an engine keeps it: a copy on the device, seen by NumPy where that is this machine's memory.
+
+    Parameters
+    ----------
+    array : array
+        Of the engine's own kind.
+    name : {"numpy", "torch", "jax"}
+        The engine.
+    device : str
+        ``"cpu"``, or what the engine calls another device: ``"cuda"``, ``"cuda:1"``, ``"gpu"``, ``"mps"``.
+
+    Raises
+    ------
+    InvalidInput
+        If the engine knows no such device, or there is none.
+    """
+    if device == "cpu" and name != "jax":
+        return array
+    if name == "torch":
+        torch: Any = importlib.import_module("torch")
+        try:
+            return array.to(torch.device(device))
+        except (RuntimeError, AssertionError) as error:
+            first = str(error).splitlines()[0]
+            raise InvalidInput("device", device, f"torch cannot use it: {first}") from error
+    if name == "jax":
+        jax = _module_of_jax()
+        with jax.enable_x64(True):
+            return jax.device_put(array, _device_of_jax(device))
+    raise InvalidInput("device", device, 'NumPy computes on "cpu" alone; use engine="torch" or engine="jax".')
+
+
+def _module_of_jax() -> Any:
+    try:
+        return importlib.import_module("jax")
+    except ImportError as error:
+        raise MissingDependency("jax", "jax", 'engine="jax"') from error
+
+
+def _device_of_jax(device: str) -> Any:
+    jax = _module_of_jax()
+    kind, _, number = device.partition(":")
+    try:
+        return jax.devices(kind)[int(number or 0)]
+    except (RuntimeError, IndexError, ValueError) as error:
+        known = ", ".join(sorted({one.platform for one in jax.devices()}))
+        raise InvalidInput("device", device, f"JAX finds {known} on this machine.") from error
+
+
+_TREES: set[type] = set()
+"""Dataclasses whose fields JAX knows as the branches of a tree."""
+
+
+def _register_tree(jax: Any, value: Any) -> None:
+    kind = type(value)
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        if kind not in _TREES:
+            jax.tree_util.register_pytree_node(
+                kind, lambda one: ([getattr(one, name) for name in names], None), lambda _, parts: kind(*parts)
+            )
+            _TREES.add(kind)
+        for name in names:
+            _register_tree(jax, getattr(value, name))
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            _register_tree(jax, part)
+
+
+def _on_host(leaf: Any) -> Any:
+    """Return a result of a compiled function as a NumPy array, a number as Python's."""
+    found = np.asarray(leaf)
+    return found if found.ndim else found.item()
+
+
+def _untraceable(error: Exception) -> Unsupported:
+    """Name the function in which tracing failed, the line, the cause and the remedy."""
+    apart = tuple(
+        str(Path(module.__file__ or "").parent)
+        for name in ("jax", "jaxlib", "numpy")
+        if (module := sys.modules.get(name))
+    )
+    place, trace = "a function", error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith((*apart, "<")) and code.co_filename != __file__:
+            place = f"{code.co_qualname} ({Path(code.co_filename).name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    cause = str(error).strip().partition("\n")[0][:160]
+    return Unsupported(
+        f"{place} cannot be compiled: {cause} Compute from the arguments by their operators and the functions of "
+        "minmaxcon.arrays.namespace(x), without writing into arrays, without NumPy functions of them and without "
+        'branches on their values; or use engine="numpy".'
+    )

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import minmaxcon as mm
-from minmaxcon.arrays import Constant, Namespace, engine, namespace, to_numpy
+from minmaxcon.arrays import Constant, Namespace, compiled, engine, namespace, to_numpy
 
 _rng = np.random.default_rng(0)
 X, Y = _rng.normal(size=(3, 4)), _rng.normal(size=(3, 4))
@@ -26,6 +26,7 @@ CALLS: dict[str, Any] = {
     "zeros": lambda xp, x, _: xp.zeros((2, 3), x),
     "exp": lambda xp, x, _: xp.exp(x),
     "log": lambda xp, x, _: xp.log(xp.abs(x)),
+    "tanh": lambda xp, x, _: xp.tanh(x),
     "sqrt": lambda xp, x, _: xp.sqrt(xp.abs(x)),
     "abs": lambda xp, x, _: xp.abs(x),
     "sign": lambda xp, x, _: xp.sign(x),
@@ -79,9 +80,56 @@ def test_engines_agree(call: str, dtype: str) -> None:
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12 if dtype == "float64" else 1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_traced_arrays_agree(dtype: str) -> None:
+    """What JAX compiles of all calls at once is what NumPy makes of each."""
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+    numpy = engine("numpy")
+
+    def together(x: Any, y: Any) -> dict[str, Any]:
+        return {name: call(namespace(x), x, y) for name, call in CALLS.items()}
+
+    x, y = numpy.create(X, dtype), numpy.create(Y, dtype)
+    for name, result in compiled(together)(x, y).items():
+        want = CALLS[name](numpy, x, y)
+        if np.ndim(want):
+            assert type(result) is np.ndarray, name
+            assert result.dtype == want.dtype, name
+        np.testing.assert_allclose(result, want, rtol=1e-12 if dtype == "float64" else 1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_automatic_derivatives(name: str) -> None:
+    if name == "jax":
+        pytest.importorskip("jax", reason="the extra jax is not installed")
+
+    def gradient(x: Any) -> Any:
+        xp = namespace(x)
+        values, pull = xp.differentiate(lambda at: (xp.sum(xp.tanh(at)), at * at), x)
+        return pull((2.0 * values[0], x))
+
+    found = to_numpy(gradient(engine("torch").create(X)) if name == "torch" else compiled(gradient)(X))
+    want = 2.0 * np.tanh(X).sum(1, keepdims=True) / np.cosh(X) ** 2 + 2.0 * X * X
+    np.testing.assert_allclose(found, want, rtol=1e-12)
+    assert engine("numpy").differentiate is None
+    if name == "torch":
+        assert engine("torch").differentiate(lambda at: (at.detach(),), engine("torch").create(X))[1] is None
+
+
+def test_loops() -> None:
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+
+    def powers(count: Any, x: Any) -> Any:
+        return namespace(x).loop(count, lambda t, state: state * x + t, 0.0 * x)
+
+    for count in (0, 1, 5):
+        np.testing.assert_allclose(compiled(powers)(count, X), powers(count, X), rtol=1e-14)
+
+
 def test_every_function_is_compared() -> None:
     """What the engines offer appears in the table above, or has a test of its own below."""
-    elsewhere = {"name", "create", "double", "to_numpy"}
+    elsewhere = {"name", "create", "double", "to_numpy", "loop", "differentiate", "traced"}
     used = {word.split("(")[0] for call in CALLS.values() for word in call.__code__.co_names}
     assert set(Namespace.__dataclass_fields__) - elsewhere <= used
 
@@ -146,8 +194,8 @@ def test_the_engine_is_found_by_type() -> None:
     for t in (torch.zeros(2), torch.nn.Parameter(torch.zeros(2)), torch.zeros(2).as_subclass(Tagged)):
         assert namespace(t).name == "torch"
     assert namespace(X) is engine("numpy")
-    with pytest.raises(mm.InvalidInput, match="use one of numpy, torch"):
-        engine("jax")
+    with pytest.raises(mm.InvalidInput, match="use one of numpy, torch, jax"):
+        engine("cupy")
 
 
 @pytest.mark.parametrize("name", ["numpy", "torch"])

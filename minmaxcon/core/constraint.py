@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace
+from minmaxcon.arrays import Array, Namespace, namespace
 from minmaxcon.checks import number
 from minmaxcon.core.source import Batch, Source
 from minmaxcon.errors import InvalidInput, Unsupported
@@ -46,7 +46,8 @@ class StochasticMinMaxConstraint:
     .. math:: f(x) = \max_{\alpha\in A} E F(x;z) + \langle\alpha, E\,G(x;z)\rangle - g(\alpha) \le b
 
     A plug-in gives :meth:`terms` or :meth:`evaluate`, and each follows from the other: with torch arrays the gradient
-    comes from autograd through :meth:`terms`; with NumPy arrays, or for speed, :meth:`evaluate` gives it. Constraints
+    comes from autograd through :meth:`terms`, and so it does with ``engine="jax"``; with NumPy arrays, or for speed,
+    :meth:`evaluate` gives it. Constraints
     of one class may be evaluated together by overriding :meth:`fuse`.
 
     Attributes
@@ -101,52 +102,44 @@ class StochasticMinMaxConstraint:
         return found.F, None if self.dual is None else found.G
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
-        """Evaluate :meth:`terms` with a pullback; autograd where arrays are torch.
+        """Evaluate :meth:`terms` with a pullback by the automatic derivatives of torch or JAX.
 
         Raises
         ------
         Unsupported
-            If the arrays are not torch tensors and the class does not override this method.
+            If the engine of the arrays has no automatic derivatives and the class does not override this method.
         InvalidInput
-            If :meth:`terms` does not return a pair of tensors of the right shapes that depend on x; the constraint is
+            If :meth:`terms` does not return a pair of arrays of the right shapes that depend on x; the constraint is
             named.
         """
-        if namespace(x).name != "torch":
+        xp, lead = namespace(x), tuple(x.shape[:-1])
+        if xp.differentiate is None:
             raise Unsupported(
-                f"{type(self).__name__} gives no gradient for {namespace(x).name} arrays: define evaluate(), or make "
-                "the data with engine='torch' to use autograd, as in Finite(arrays, engine='torch')."
+                f"{type(self).__name__} gives no gradient for {xp.name} arrays: define evaluate(), or make the data "
+                "with engine='torch' or engine='jax' for automatic derivatives, as in Finite(arrays, engine='torch')."
             )
-        import torch
 
-        with torch.enable_grad():
-            point = x.detach().requires_grad_(True)
-            mean, moment = self._checked_terms(self.terms(point, batch), tuple(x.shape[:-1]))
+        def function(point: Array) -> tuple[Array, Array]:
+            mean, moment = self._checked_terms(self.terms(point, batch), lead, xp)
+            return mean, xp.zeros((*lead, 0), x) if moment is None else moment
 
-        def pullback(y: Array, a: Array) -> Array:
-            total = (y * mean).sum() if moment is None else (y * mean).sum() + (a * moment).sum()
-            (gradient,) = torch.autograd.grad(
-                total, point, retain_graph=True, allow_unused=True, materialize_grads=True
-            )
-            return gradient
+        (mean, moment), pull = xp.differentiate(function, x)
+        if pull is None:
+            remedy = "autograd sees no dependence on x: compute it from x without detach(), numpy() or item()."
+            raise InvalidInput(f"terms of {self.name}", "detached", remedy)
+        return Evaluation(mean, moment, lambda y, a: pull((y, a)))
 
-        empty = mean.new_zeros((*mean.shape, 0))
-        return Evaluation(mean.detach(), empty if moment is None else moment.detach(), pullback)
-
-    def _checked_terms(self, found: Any, lead: tuple[int, ...]) -> tuple[Array, Array | None]:
+    def _checked_terms(self, found: Any, lead: tuple[int, ...], xp: Namespace) -> tuple[Array, Array | None]:
         """Refuse what :meth:`terms` must not return; on this path autograd costs a hundred times as much."""
-        import torch
-
         argument = f"terms of {self.name}"
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise InvalidInput(argument, found, "must return a pair (F, G); G is None without inner variables.")
         mean, moment = found
         for name, part in (("F", mean), ("G", moment)):
-            if not isinstance(part, torch.Tensor) and not (name == "G" and part is None):
-                raise InvalidInput(argument, part, f"{name} must be a torch tensor, computed from x without detours.")
+            if namespace(part) is not xp and not (name == "G" and part is None):
+                need = f"must be an array of {xp.name}, computed from x without detours."
+                raise InvalidInput(argument, part, f"{name} {need}")
         _check_shapes(self, tuple(mean.shape), (*lead, 0) if moment is None else tuple(moment.shape), lead)
-        if not (mean.requires_grad or (moment is not None and moment.requires_grad)):
-            remedy = "autograd sees no dependence on x: compute it from x without detach(), numpy() or item()."
-            raise InvalidInput(argument, "detached", remedy)
         return mean, moment
 
     @classmethod
@@ -255,6 +248,12 @@ class SeparateFamily(ConstraintFamily):
             return total
 
         return Evaluation(xp.stack([part.F for part in parts]), xp.concat([part.G for part in parts]), pullback)
+
+
+def differentiated(constraints: Sequence[StochasticMinMaxConstraint]) -> bool:
+    """Tell whether a function gives terms alone, so that its gradient comes from automatic derivatives."""
+    base = [type(one).__mro__.index(StochasticMinMaxConstraint) for one in constraints]
+    return any(_giver(one, "evaluate") >= place for one, place in zip(constraints, base, strict=True))
 
 
 def check_function(constraint: StochasticMinMaxConstraint) -> None:

@@ -56,7 +56,10 @@ class Proximal:
     def parts(self, like: Array) -> tuple[Array, Any]:
         """Return centre and weight as a prox takes them: a number, or a column (R, 1) of the engine of ``like``."""
         xp = namespace(like)
-        weight = float(self.weight) if np.ndim(self.weight) == 0 else xp.asarray(self.weight[:, None], like)
+        if np.ndim(self.weight) == 0:
+            weight = self.weight if xp.traced else float(self.weight)
+        else:
+            weight = xp.asarray(self.weight[:, None], like)
         return xp.asarray(self.center, like), weight
 
     def take(self, runs: Any) -> Proximal:

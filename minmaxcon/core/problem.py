@@ -11,6 +11,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import finite_array, positive
+from minmaxcon.core.compiled import engine_family
 from minmaxcon.core.constraint import ConstraintFamily, StochasticMinMaxConstraint, check_function, family_of
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.source import Source
@@ -84,8 +85,9 @@ class MinMaxProblem:
             if not self.primal.contains(start, 1e-6):
                 raise InvalidInput("start", self.start, remedy)
         object.__setattr__(self, "runs", self._count())
-        object.__setattr__(self, "family", family_of([self.objective, *self.constraints]))
-        object.__setattr__(self, "constraint_family", family_of(self.constraints))
+        families = family_of([self.objective, *self.constraints]), family_of(self.constraints)
+        object.__setattr__(self, "family", engine_family(families[0], self.data))
+        object.__setattr__(self, "constraint_family", engine_family(families[1], self.data))
 
     def _count(self) -> int | None:
         """Return the number of runs that bounds and proximal term agree on, None where there is a single one."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.core.compiled import kept_with
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint
 from minmaxcon.core.level import LevelProblem
 from minmaxcon.core.oracle import Estimate
@@ -70,7 +71,9 @@ def divided(problem: LevelProblem, scales: Any) -> LevelProblem:
     """Return the level problem of the functions divided by their scales (k,): itself where all are 1."""
     if (scales == 1).all():
         return problem
-    return replace(problem, family=_ScaledFamily(problem.family, scales), bounds=problem.bounds / scales)
+    family = problem.family
+    scaled = kept_with(family, ("scaled", tuple(scales.tolist())), lambda: _ScaledFamily(family, scales))
+    return replace(problem, family=scaled, bounds=problem.bounds / scales)
 
 
 def in_units(estimate: Estimate, problem: LevelProblem, scales: Any) -> Estimate:

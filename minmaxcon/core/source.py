@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace
 from minmaxcon.errors import Unsupported
 
-__all__ = ["Batch", "Position", "Source", "in_double"]
+__all__ = ["Batch", "Batches", "Position", "Source", "in_double"]
 
 Batch = Mapping[str, Array]
 """Named arrays; samples lie along the first axis of each."""
@@ -53,6 +53,54 @@ class Position:
         return np.random.Generator(bits)
 
 
+class Batches(Iterator[Batch]):
+    """The batches of several steps: made one by one, or, in a compiled block of steps, from their number.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(whole, one)`` gives a batch; a function of a module, that can be compiled.
+    whole : mapping
+        Arrays that all batches are made of; none of them is copied.
+    each : mapping
+        Arrays whose first axis counts the batches; ``one`` has the entries of one batch.
+    placed : mapping, optional
+        ``whole`` where compiled blocks find it.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Mapping[str, Any], Mapping[str, Any]], Batch],
+        whole: Mapping[str, Any],
+        each: Mapping[str, Any],
+        placed: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.make, self.whole, self.each = make, whole, each
+        self.placed = whole if placed is None else placed
+        self.count = int(next(iter(each.values())).shape[0]) if each else 0
+        self._next = 0
+
+    @classmethod
+    def of(cls, batches: Iterator[Batch]) -> Batches:
+        """Return any batches of one size as such: what is no :class:`Batches` is made at once."""
+        if isinstance(batches, Batches):
+            return batches
+        made = list(batches)
+        each = {name: np.stack([one[name] for one in made]) for name in made[0]} if made else {}
+        return cls(_itself, {}, each)
+
+    def __next__(self) -> Batch:
+        if self._next >= self.count:
+            raise StopIteration
+        one = {name: values[self._next] for name, values in self.each.items()}
+        self._next += 1
+        return self.make(self.whole, one)
+
+
+def _itself(_: Mapping[str, Any], one: Mapping[str, Any]) -> Batch:
+    return one
+
+
 class Source(ABC):
     """A source of independent samples of z.
 
@@ -62,11 +110,15 @@ class Source(ABC):
         Number of samples of a finite data set; None for a stream.
     like : array
         An array of the engine, precision and device that the samples have; solvers create their own like it.
+    engine, device : str
+        What computes, and where. With ``"jax"`` the blocks of steps are compiled, and ``like`` is a NumPy array.
     streamed : bool
         Whether pieces of finite data are read anew at each pass, so that nobody may keep all of them.
     """
 
     size: int | None = None
+    engine: str = "numpy"
+    device: str = "cpu"
     like: Array
     streamed: bool = False
 
@@ -91,7 +143,7 @@ class Source(ABC):
         Returns
         -------
         batches : iterator of mapping
-            The batches, made one by one.
+            The batches, made one by one; best as :class:`Batches`, from which compiled blocks read without a copy.
         position : Position
             Where the next draw begins. The samples do not depend on how steps are split among calls.
         """
@@ -149,6 +201,7 @@ class _Double(Source):
 
     def __init__(self, data: Source) -> None:
         self.data, self.size, self.streamed = data, data.size, data.streamed
+        self.engine, self.device = data.engine, data.device
         self.like = namespace(data.like).double(data.like)
 
     @property

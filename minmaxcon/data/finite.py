@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Namespace
+from minmaxcon.arrays import Namespace, compiles, namespace, on_device
 from minmaxcon.arrays import engine as engine_named
-from minmaxcon.core.source import Batch, Position, Source
+from minmaxcon.core.source import Batch, Batches, Position, Source
 from minmaxcon.errors import InvalidInput
 
 __all__ = ["Finite"]
@@ -25,10 +25,12 @@ class Finite(Source):
     ----------
     arrays : mapping of str to array_like (n, ...)
         The data. A SciPy sparse array or matrix is kept in CSR form (NumPy engine only).
-    engine : {"numpy", "torch"}
-        The array engine of the batches.
+    engine : {"numpy", "torch", "jax"}
+        The array engine of the batches; with ``"jax"`` blocks of steps are compiled, see :doc:`/howto/compiled`.
     dtype : {"float64", "float32"}
         Their precision. Float64 costs about a tenth more at one run and is what exact checks are made with.
+    device : str
+        Where torch or JAX keeps the data and computes: ``"cpu"``, ``"cuda"``, ``"cuda:1"``.
 
     Attributes
     ----------
@@ -44,16 +46,19 @@ class Finite(Source):
         precision asked for (with its row and column).
     """
 
-    rebuilt_from = ("arrays", "engine", "dtype")
+    rebuilt_from = ("arrays", "engine", "dtype", "device")
 
-    def __init__(self, arrays: Mapping[str, Any], *, engine: str = "numpy", dtype: str = "float64") -> None:
+    def __init__(
+        self, arrays: Mapping[str, Any], *, engine: str = "numpy", dtype: str = "float64", device: str = "cpu"
+    ) -> None:
         if not arrays:
             raise InvalidInput("arrays", arrays, "give at least one named array.")
         if dtype not in ("float64", "float32"):
             raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
         xp = engine_named(engine)
-        self.engine, self.dtype = engine, dtype
+        self.engine, self.dtype, self.device = engine, dtype, device
         self.arrays: dict[str, Any] = {}
+        self._placed: dict[str, Any] = {}
         lengths = {}
         for name, value in arrays.items():
             sparse = hasattr(value, "tocsr")
@@ -64,13 +69,17 @@ class Finite(Source):
             found = self.arrays[name] = _converted(name, value, xp, dtype)
             lengths[name] = int(found.shape[0])
             _check_finite(name, found if sparse else xp.to_numpy(found), dtype)
+            self._placed[name] = on_device(found, engine, device)
+            seen = compiles(engine) and device == "cpu"
+            self.arrays[name] = np.asarray(self._placed[name]) if seen else self._placed[name]
         if len(set(lengths.values())) > 1:
             raise InvalidInput("arrays", lengths, "all arrays must have one row per sample.")
         self.size = next(iter(lengths.values()))
         if self.size == 0:
             raise InvalidInput("arrays", lengths, "there is no sample.")
         self._sparse = {name for name, value in self.arrays.items() if hasattr(value, "tocsr")}
-        self.like = xp.create(np.zeros(0), dtype)
+        none = xp.create(np.zeros(0), dtype)
+        self.like = none if compiles(engine) else on_device(none, engine, device)
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """See :meth:`Source.draw`: indices of all steps are drawn at once, rows are gathered step by step."""
@@ -80,10 +89,11 @@ class Finite(Source):
         return self._gather(indices), after
 
     def _gather(self, indices: Any) -> Iterator[Batch]:
+        if compiles(self.engine):
+            return Batches(_rows, self.arrays, {"rows": indices}, self._placed)
         rows, sparse = engine_named(self.engine).rows, self._sparse
         items = list(self.arrays.items())
-        for chosen in indices:
-            yield {name: value[chosen] if name in sparse else rows(value, chosen) for name, value in items}
+        return ({name: v[chosen] if name in sparse else rows(v, chosen) for name, v in items} for chosen in indices)
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """See :meth:`Source.chunks`; one piece where it fits."""
@@ -99,6 +109,11 @@ class Finite(Source):
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}{tuple(value.shape)}" for name, value in self.arrays.items())
         return f"Finite({shapes}, engine={self.engine!r}, dtype={self.dtype!r})"
+
+
+def _rows(whole: Batch, one: Batch) -> Batch:
+    xp = namespace(one["rows"])
+    return {name: xp.rows(values, one["rows"]) for name, values in whole.items()}
 
 
 def _converted(name: str, value: Any, xp: Namespace, dtype: str) -> Any:

@@ -61,7 +61,9 @@ class Ball(EuclideanGenerator):
         xp = namespace(u)
         offset = u if self._centered else u - self._center.like(u)
         squared = xp.dot(offset, offset)
-        if not (squared > self.radius**2).any():  # most steps end inside: one test instead of three operations
+        if (
+            not xp.traced and not (squared > self.radius**2).any()
+        ):  # most steps end inside: one test instead of three operations
             return u
         shrink = self.radius / xp.sqrt(xp.maximum(squared, self.radius**2))
         offset = offset * shrink[..., None]

@@ -118,7 +118,10 @@ class EuclideanProduct(_Slices, EuclideanGenerator):
                 raise InvalidInput("parts", part, "is not Euclidean; use product(parts), which takes any geometries.")
 
     def project(self, u: Array) -> Array:
-        """Project each slice in place."""
+        """Project each slice, in place where arrays can be written into."""
+        xp = namespace(u)
+        if xp.traced:
+            return xp.concat([part.project(u[where]) for part, where in self._plan])
         for part, where in self._plan:
             piece = u[where]
             projected = part.project(piece)

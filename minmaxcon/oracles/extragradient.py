@@ -2,13 +2,11 @@ r"""Stochastic extragradient: mirror-prox with samples, :math:`z_{t+1} = \mathrm
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 from minmaxcon.arrays import Array, namespace
-from minmaxcon.core import Batch
+from minmaxcon.core import Batch, LevelProblem
+from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.oracles.mirror import proximal_parts
-from minmaxcon.oracles.stochastic import StochasticOracle, StochasticState
+from minmaxcon.oracles.stochastic import Iterate, Stepper, StochasticOracle, StochasticState
 
 __all__ = ["ExtraGradient"]
 
@@ -55,20 +53,20 @@ class ExtraGradient(StochasticOracle):
     _batches_a_step = 2
     _keeps = False  # steps know the first gradient only: longer ones at once may lead far from where it holds
 
-    def _run(self, state: StochasticState, batches: Iterator[Batch]) -> StochasticState:
-        problem, dual, proximal, primal = state.problem, state.dual, state.problem.proximal, state.problem.primal
-        x, y, memory, steps = state.x, state.y, state.memory, state.steps
-        xp = namespace(x)
-        bounds = xp.asarray(problem.bounds, x)
-        sums, weight_sum = xp.copy(state.sums), xp.copy(state.weight)
-        center, pull = proximal_parts(problem, x)
-        extra = xp.zeros((x.shape[0], 1), x)
-        for first, second in zip(batches, batches, strict=False):  # a stream may end after the first of a pair
+    def _stepper(self, problem: LevelProblem, dual: PerspectiveGenerator, like: Array) -> Stepper:
+        rule, proximal, primal = self.step_rule, problem.proximal, problem.primal
+        xp = namespace(like)
+        bounds = xp.asarray(problem.bounds, like)
+        center, pull = proximal_parts(problem, like)
+        nothing = xp.zeros((like.shape[0], 1), like)
+
+        def step(iterate: Iterate, first: Batch, second: Batch) -> Iterate:
+            x, y, memory, sums, weight_sum = iterate
             ahead = problem.family.evaluate(x, first)
             u, v = ahead.F - bounds, ahead.G
             gradient = ahead.pullback(y.weights, dual.scaled(y))
             size = xp.dot(gradient, gradient)[..., None]
-            eta, tau, weight, memory = self.step_rule.next(memory, problem, x, gradient, u, v)
+            eta, tau, weight, memory = rule.next(memory, problem, x, gradient, u, v)
             x_ahead = primal.prox(x, gradient, eta, center=center, weight=pull)
             y_ahead = dual.prox(y, u, v, tau)
             found = problem.family.evaluate(x_ahead, second)
@@ -76,16 +74,16 @@ class ExtraGradient(StochasticOracle):
             scaled = dual.scaled(y_ahead)
             gradient = found.pullback(y_ahead.weights, scaled)
             size = size + xp.dot(gradient, gradient)[..., None]
-            if proximal is not None:
-                extra = proximal.value(primal, x_ahead)[..., None]
+            extra = nothing if proximal is None else proximal.value(primal, x_ahead)[..., None]
             joined = xp.concat((x_ahead, y_ahead.weights, scaled, u, v, extra, size))
             joined *= weight
             sums += joined
             weight_sum += weight
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)
-            steps += 1
-        return replace(state, x=x, y=y, memory=memory, sums=sums, weight=weight_sum, steps=steps)
+            return x, y, memory, sums, weight_sum
+
+        return step
 
     def _visited(self, state: StochasticState, batches: tuple[Batch, ...]) -> list[tuple[Array, Batch]]:
         problem, x = state.problem, state.x

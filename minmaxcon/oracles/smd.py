@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
-from minmaxcon.arrays import namespace
-from minmaxcon.core import Batch
+from minmaxcon.arrays import Array, namespace
+from minmaxcon.core import Batch, LevelProblem
+from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.oracles.mirror import proximal_parts
-from minmaxcon.oracles.stochastic import StochasticOracle, StochasticState
+from minmaxcon.oracles.stochastic import Iterate, Stepper, StochasticOracle
 
 __all__ = ["SMD"]
 
@@ -51,22 +49,20 @@ class SMD(StochasticOracle):
     Yao, Lin and Yang (2023), algorithm 2, with the errata of the documentation.
     """
 
-    def _run(self, state: StochasticState, batches: Iterator[Batch]) -> StochasticState:
-        problem, dual, proximal, primal = state.problem, state.dual, state.problem.proximal, state.problem.primal
-        x, y, memory, steps = state.x, state.y, state.memory, state.steps
-        xp = namespace(x)
-        bounds = xp.asarray(problem.bounds, x)
-        family, rule = problem.family, self.step_rule
-        sums, weight_sum = xp.copy(state.sums), xp.copy(state.weight)
-        center, pull = proximal_parts(problem, x)
-        extra = xp.zeros((x.shape[0], 1), x)
-        for batch in batches:
+    def _stepper(self, problem: LevelProblem, dual: PerspectiveGenerator, like: Array) -> Stepper:
+        family, rule, proximal, primal = problem.family, self.step_rule, problem.proximal, problem.primal
+        xp = namespace(like)
+        bounds = xp.asarray(problem.bounds, like)
+        center, pull = proximal_parts(problem, like)
+        nothing = xp.zeros((like.shape[0], 1), like)
+
+        def step(iterate: Iterate, batch: Batch) -> Iterate:
+            x, y, memory, sums, weight_sum = iterate
             found = family.evaluate(x, batch)
             u, v = found.F - bounds, found.G
             scaled = dual.spread(y.weights) * y.inner
             gradient = found.pullback(y.weights, scaled)
-            if proximal is not None:
-                extra = proximal.value(primal, x)[..., None]
+            extra = nothing if proximal is None else proximal.value(primal, x)[..., None]
             eta, tau, weight, memory = rule.next(memory, problem, x, gradient, u, v)
             size = xp.dot(gradient, gradient)[..., None]
             joined = xp.concat((x, y.weights, scaled, u, v, extra, size))
@@ -75,5 +71,6 @@ class SMD(StochasticOracle):
             weight_sum += weight
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)
-            steps += 1
-        return replace(state, x=x, y=y, memory=memory, sums=sums, weight=weight_sum, steps=steps)
+            return x, y, memory, sums, weight_sum
+
+        return step

@@ -7,7 +7,6 @@ A rule keeps its own immutable memory and gives, at each step, the primal step :
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -228,7 +227,7 @@ class InverseSqrt(StepRule):
     ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         t, scale, dual_scale = memory
-        weight = 1.0 / math.sqrt(t + 1.0)
+        weight = (t + 1.0) ** -0.5
         return _full(scale * weight, x), _full(dual_scale * weight, x), weight, (t + 1, scale, dual_scale)
 
 
@@ -280,7 +279,7 @@ class Theory(StepRule):
     ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         t, scale, dual_scale = memory
-        weight = 1.0 / math.sqrt(t + 1.0)
+        weight = (t + 1.0) ** -0.5
         return _full(scale * weight, x), _full(dual_scale * weight, x), weight, (t + 1, scale, dual_scale)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.arrays import Array, compiled, compiles, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, whole
 from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
-from minmaxcon.core.runs import Layout, finite_runs, where_runs
+from minmaxcon.core.compiled import by_value, kept_with, padded
+from minmaxcon.core.runs import Layout, finite_runs, take_runs, where_runs
+from minmaxcon.core.source import Batches
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.oracles.mirror import check_mixing, first_dual
@@ -70,11 +72,18 @@ class StochasticState:
     failure: tuple[str | None, ...]
 
 
+Iterate = tuple[Array, DualPoint, Any, Array, Array]
+"""What a step changes: x, y, the step rule's memory, the sums and the sum of the weights."""
+
+Stepper = Callable[..., Iterate]
+"""``step(iterate, batch, ...)``, with as many batches as a step takes."""
+
+
 class StochasticOracle(Oracle):
     """A method that draws batches, takes a fixed number of steps and answers with weighted averages of what it visits.
 
-    A subclass gives :meth:`_run`, and :meth:`_visited` where a step visits more than the iterate. Parameters are those
-    of :class:`~minmaxcon.SMD`.
+    A subclass gives :meth:`_stepper`, and :meth:`_visited` where a step visits more than the iterate. Parameters are
+    those of :class:`~minmaxcon.SMD`.
     """
 
     _batches_a_step = 1
@@ -139,8 +148,9 @@ class StochasticOracle(Oracle):
         """See :meth:`Oracle.advance`: one block of steps."""
         count = min(self.block, state.limit - state.steps)
         batches, position = state.problem.data.draw(state.position, count * self._batches_a_step, self.batch_size)
+        run = self._run_compiled if compiles(state.problem.data.engine) else self._run
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught below, and named
-            after = self._run(state, batches)
+            after = run(state, batches)
             if after.steps < state.steps + count:
                 after = replace(after, exhausted=True)
             if any(f is not None for f in state.failure) or not bool(namespace(after.sums).isfinite(after.sums).all()):
@@ -172,8 +182,57 @@ class StochasticOracle(Oracle):
         )
 
     @abstractmethod
+    def _stepper(self, problem: LevelProblem, dual: PerspectiveGenerator, like: Array) -> Stepper:
+        """Return the function that makes a step, for iterates of the engine, precision and runs of ``like`` (R, d).
+
+        It takes the iterate and each of the batches of a step, and may add to the iterate's sums in place. Where it is
+        compiled, bounds and proximal term of the problem are traced, and what else it reads is constant.
+        """
+
     def _run(self, state: StochasticState, batches: Iterator[Batch]) -> StochasticState:
         """Return the state after a step with each batch, or each few that a step takes."""
+        xp, steps = namespace(state.x), state.steps
+        step = self._stepper(state.problem, state.dual, state.x)
+        iterate: Iterate = (state.x, state.y, state.memory, xp.copy(state.sums), xp.copy(state.weight))
+        # A stream may end within the batches of a step.
+        for few in zip(*[batches] * self._batches_a_step, strict=False):
+            iterate = step(iterate, *few)
+            steps += 1
+        return _moved(state, iterate, steps)
+
+    def _run_compiled(self, state: StochasticState, drawn: Iterator[Batch]) -> StochasticState:
+        """Return the same by one compiled function, that is made for any number of steps up to a whole block."""
+        problem, dual, batches, size = state.problem, state.dual, Batches.of(drawn), self._batches_a_step
+        count, runs = batches.count // size, problem.runs
+        if count == 0:
+            return state
+        rule = tuple(by_value(value) for value in vars(self.step_rule).values())
+        same = (type(self), self.block, type(self.step_rule), rule)
+        key = (*same, problem.primal, dual.entropy_weight, batches.make, problem.data.device)
+        block = kept_with(problem.family, key, lambda: self._compiled(problem, dual, batches.make))
+        iterate: Iterate = (state.x, state.y, state.memory, state.sums, state.weight)
+        asked, several = problem, padded(runs)
+        if several > runs:
+            copies = np.arange(several) % runs
+            asked, iterate = problem.take(copies), take_runs(iterate, copies)
+        each = {name: _lengthened(rows, self.block * size) for name, rows in batches.each.items()}
+        after = block((asked.bounds, asked.proximal), batches.placed, each, count, iterate)
+        return _moved(state, after if several == runs else take_runs(after, np.arange(runs)), state.steps + count)
+
+    def _compiled(self, problem: LevelProblem, dual: PerspectiveGenerator, make: Callable[..., Batch]) -> Any:
+        size = self._batches_a_step
+
+        def block(given: tuple[Any, Any], whole: Any, each: Any, count: Any, iterate: Iterate) -> Iterate:
+            bounds, proximal = given
+            step = self._stepper(replace(problem, bounds=bounds, proximal=proximal), dual, iterate[0])
+
+            def body(t: Any, iterate: Iterate) -> Iterate:
+                few = ({name: rows[t * size + j] for name, rows in each.items()} for j in range(size))
+                return step(iterate, *(make(whole, one) for one in few))
+
+            return cast("Iterate", namespace(iterate[0]).loop(count, body, iterate))
+
+        return compiled(block, problem.data.device)
 
     def _visited(self, state: StochasticState, batches: tuple[Batch, ...]) -> list[tuple[Array, Batch]]:
         """Return the points that the next step evaluates, in order, and the batch of each."""
@@ -237,6 +296,16 @@ _FIRST_OF_STREAM = 1000
 
 _PROBES = 16
 """Points of the sets at which the theory's step sizes measure gradients."""
+
+
+def _moved(state: StochasticState, iterate: Iterate, steps: int) -> StochasticState:
+    x, y, memory, sums, weight = iterate
+    return replace(state, x=x, y=y, memory=memory, sums=sums, weight=weight, steps=steps)
+
+
+def _lengthened(rows: Any, length: int) -> Any:
+    """Return rows with more of the last one, up to a length, so that one compiled block serves for all lengths."""
+    return rows if len(rows) == length else np.concatenate([rows, np.repeat(rows[-1:], length - len(rows), axis=0)])
 
 
 def _layout(x: Array, dual: PerspectiveGenerator) -> Layout:

@@ -106,7 +106,7 @@ def test_an_error_of_the_reader_is_not_an_end() -> None:
         ({"points": {"z": [1.0, 2.0]}}, "re-iterable"),
         *(({"points": [], "shuffle": bad}, "shuffle") for bad in (0, -1, 2.5, "a", "5", None, True, float("nan"))),
         ({"points": [], "dtype": "int8"}, "float64"),
-        ({"points": [], "engine": "jax"}, "unknown array engine"),
+        ({"points": [], "engine": "cupy"}, "unknown array engine"),
     ],
 )
 def test_what_cannot_be_used_is_named(arguments: dict[str, Any], message: str) -> None:

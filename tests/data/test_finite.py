@@ -316,7 +316,7 @@ def test_what_does_not_fit_the_precision_is_named(kind: str) -> None:
         ({"x": np.zeros((3, 2)), "y": np.zeros(4)}, {}, "'x': 3, 'y': 4.*one row per sample"),
         ({"x": scipy.sparse.csr_array((3, 2)), "y": np.zeros(4)}, {}, "one row per sample"),
         ({"x": np.zeros((3, 2))}, {"dtype": "float16"}, "float64"),
-        ({"x": np.zeros((3, 2))}, {"engine": "jax"}, "unknown array engine"),
+        ({"x": np.zeros((3, 2))}, {"engine": "cupy"}, "unknown array engine"),
         ({"x": scipy.sparse.csr_array(np.eye(3))}, {"engine": "torch"}, "sparse"),
         ({"x": 3.0}, {}, "first axis"),
         ({"x": [["a", "b"]]}, {}, "array of numbers.*'a'"),

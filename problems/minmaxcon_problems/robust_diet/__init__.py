@@ -81,14 +81,14 @@ class _Nutrients(mm.ConstraintFamily):
 
     def __init__(self, constraints: Sequence[Nutrient]) -> None:
         super().__init__(constraints)
-        self.indices = [constraint.index for constraint in constraints]
+        self._rows = np.array([constraint.index for constraint in constraints])
 
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
-        contents = batch["contents"].mean(0)[self.indices]
+        contents = batch["contents"].mean(0)[self._rows]
         shape = (*x.shape[:-1], *contents.shape)
         return mm.Evaluation(
             -(x @ contents.T),
-            namespace(x).concat([x] * len(self.indices)),
+            namespace(x).concat([x] * len(self._rows)),
             lambda y, a: a.reshape(shape).sum(-2) - y @ contents,
         )
 

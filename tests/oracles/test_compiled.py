@@ -1,0 +1,206 @@
+"""Compiled blocks of steps: the trajectories of NumPy for every problem, compiled once a shape, and clear refusals."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.arrays import namespace
+from minmaxcon.core.compiled import padded
+from minmaxcon.oracles import SMD, ExtraGradient
+
+pytest.importorskip("jax", reason="the extra jax is not installed")
+
+PROBLEMS = (
+    *("cvar_portfolio", "fair_auc", "fair_regression", "group_dro", "group_parity", "neyman_pearson"),
+    *("robust_diet", "toy", "worst_group"),
+)
+
+
+def trajectory(problem: mm.MinMaxProblem, oracle: Any, levels: Any, seed: int = 3) -> list[Any]:
+    """Return the states after each block of a query."""
+    start = mm.Start(problem.start_point(len(levels)), None, mm.Position.start(np.random.default_rng(seed)))
+    states = [oracle.begin(problem.at_level(np.asarray(levels, dtype=float)), start)]
+    while not oracle.finished(states[-1]):
+        states.append(oracle.advance(states[-1]))
+    return states
+
+
+def apart(one: Any, other: Any) -> float:
+    """Return the largest difference of two states relative to the size of each part."""
+    parts = [(s.x, s.y.weights, s.y.inner, s.sums / s.weight) for s in (one, other)]
+    return max(float((np.abs(a - b) / (1.0 + np.abs(a))).max(initial=0.0)) for a, b in zip(*parts, strict=True))
+
+
+def both(problem: str, oracle: Any, levels: Any, **options: Any) -> float:
+    found = [
+        trajectory(mm.load_problem(problem, engine=engine, **options), oracle, levels)[-1]
+        for engine in ("numpy", "jax")
+    ]
+    assert type(found[1].x) is np.ndarray
+    assert found[0].steps == found[1].steps
+    return apart(*found)
+
+
+@pytest.mark.rel
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("method", [SMD, ExtraGradient])
+def test_trajectories_are_those_of_numpy(problem: str, method: Any) -> None:
+    """2,000 steps within 1e-10. The tail loss of cvar_portfolio is steep, and SMD's steps long: there rounding alone
+    leads two runs of NumPy apart, so its steps are a tenth as long."""
+    rule = mm.Adaptive(dual_scale=0.03) if problem == "cvar_portfolio" else "adaptive"
+    assert both(problem, method(steps=2000, step_rule=rule), [0.5]) < 1e-10
+
+
+@pytest.mark.parametrize("rule", ["adaptive", "inverse_sqrt", "theory"])
+def test_step_rules_and_runs(rule: str) -> None:
+    """Five runs take the place of six; a query whose length is no multiple of a block ends where it should."""
+    assert padded(5) == 6
+    assert both("toy", SMD(steps=130, step_rule=rule, batch_size=7), np.linspace(0.2, 1.0, 5), bound=[1.0] * 5) < 1e-12
+
+
+def test_numbers_of_runs() -> None:
+    assert [padded(runs) for runs in (1, 2, 3, 4, 5, 7, 9, 13, 256, 257)] == [1, 2, 3, 4, 6, 8, 12, 16, 256, 384]
+
+
+class Square(mm.StochasticMinMaxConstraint):
+    """Terms alone: the gradient is automatic."""
+
+    convex = True
+
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        return ((x[..., None, :] - batch["z"]) ** 2).sum(-1).mean(-1), None
+
+
+class Sum(mm.StochasticMinMaxConstraint):
+    convex = True
+    dual = mm.interval(1.0)
+
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        xp = namespace(x)
+        return 0.0 * x[..., 0], xp.sum(x, keepdims=True) + batch["z"].mean()
+
+
+class Branch(Sum):
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        mean, moment = super().terms(x, batch)
+        return (mean, moment) if (x > 0).any() else (mean, 2.0 * moment)
+
+
+class Writes(Sum):
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        x[..., 0] = 0.0
+        return super().terms(x, batch)
+
+
+class ByNumPy(Sum):
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        return 0.0 * x[..., 0], np.maximum(x, 0.0)[..., :1]
+
+
+class Mask(Sum):
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        return 0.0 * x[..., 0], batch["z"][batch["z"] > 0].sum() * x[..., :1]
+
+
+def problem(engine: str, constraint: type = Sum, dtype: str = "float64", rows: int = 300) -> mm.MinMaxProblem:
+    z = np.random.default_rng(0).normal(0.5, 1.0, (rows, 3))
+    limit = constraint()
+    limit.bound = 0.8
+    return mm.MinMaxProblem(
+        Square(), [limit], mm.Ball(3, 2.0), mm.Finite({"z": z}, engine=engine, dtype=dtype), start=[-0.2] * 3
+    )
+
+
+def test_terms_alone_are_solved() -> None:
+    """Automatic derivatives of JAX give what torch's give, in steps, exact passes and bounds."""
+    found = [mm.solve(problem(engine), mm.SFLS(SMD(), levels=4), seed=1) for engine in ("torch", "jax")]
+    assert type(found[1].x) is np.ndarray
+    assert found[0].status == found[1].status
+    np.testing.assert_allclose(found[1].x, found[0].x, rtol=1e-8)
+    np.testing.assert_allclose(found[1].certificate.lower, found[0].certificate.lower, rtol=1e-8)
+
+
+def test_one_compiled_block_serves_all_levels() -> None:
+    made = problem("jax")
+    for level in (2.0, 3.0):
+        for steps in (100, 130):
+            trajectory(made, SMD(steps=steps, batch_size=5), [level])
+    blocks = [key for key in vars(made.family)["_kept"] if isinstance(key, tuple)]
+    assert len(blocks) == 1
+    other = copy.deepcopy(made)
+    assert vars(other.family)["_kept"] == {}
+    assert pickle.loads(pickle.dumps(made.data)).engine == "jax"
+
+
+def test_single_precision_stays_single() -> None:
+    states = trajectory(problem("jax", dtype="float32"), SMD(steps=50, batch_size=5), [2.0])
+    assert states[-1].x.dtype == np.float32
+    assert states[-1].sums.dtype == np.float64
+
+
+def test_proximal_terms_are_no_constants() -> None:
+    """Another centre and weight meet the same compiled block."""
+    ends = []
+    for engine in ("torch", "jax"):
+        made = problem(engine)
+        for center, weight in (([0.1, 0.0, 0.2], 2.0), ([-0.5, 0.3, 0.0], 0.7)):
+            end = trajectory(made.with_proximal(center, weight), SMD(steps=100, batch_size=5), [2.0])[-1]
+        ends.append(np.asarray(end.x))
+    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "constraint, says",
+    {Branch: "boolean", Writes: "immutable", ByNumPy: "NumPy|numpy", Mask: "boolean"}.items(),
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_cannot_be_traced_is_named(constraint: type, says: str) -> None:
+    with pytest.raises(mm.Unsupported, match=says) as caught:
+        trajectory(problem("jax", constraint), SMD(steps=10, batch_size=5), [2.0])
+    message = str(caught.value)
+    assert f"{constraint.__name__}.terms (test_compiled.py:" in message
+    assert "namespace(x)" in message
+    assert "\n" not in message
+    assert len(message) < 600
+
+
+def test_values_that_are_not_finite_are_named() -> None:
+    """The run that stops being finite is frozen, and the sentence is that of the interpreted steps."""
+    failures = []
+    for engine in ("torch", "jax"):
+        made = problem(engine)
+        spoilt = np.random.default_rng(0).normal(0.5, 1.0, (300, 3))
+        spoilt[7] = 1e200
+        data = mm.Finite({"z": spoilt}, engine=engine)
+        bad = mm.MinMaxProblem(made.objective, made.constraints, made.primal, data, start=[-0.2] * 3)
+        failures.append(trajectory(bad, SMD(steps=300, batch_size=5), [2.0])[-1].failure)
+    assert failures[0] == failures[1]
+    assert failures[0][0] is not None
+
+
+def test_streams_are_compiled_too() -> None:
+    rows = [{"z": row} for row in np.random.default_rng(0).normal(0.5, 1.0, (470, 3))]
+    ends = []
+    for engine in ("torch", "jax"):
+        limit = Sum()
+        limit.bound = 0.8
+        made = mm.MinMaxProblem(Square(), [limit], mm.Ball(3, 2.0), mm.Stream(rows, engine=engine), start=[-0.2] * 3)
+        ends.append(trajectory(made, ExtraGradient(steps=100, batch_size=5), [2.0])[-1])
+    assert ends[0].steps == ends[1].steps == 47
+    assert ends[1].exhausted
+    np.testing.assert_allclose(ends[1].x, np.asarray(ends[0].x), rtol=1e-10)
+
+
+def test_devices() -> None:
+    with pytest.raises(mm.InvalidInput, match="device"):
+        mm.Finite({"z": [1.0]}, engine="jax", device="nowhere")
+    with pytest.raises(mm.InvalidInput, match="device"):
+        mm.Finite({"z": [1.0]}, engine="torch", device="nowhere")
+    with pytest.raises(mm.InvalidInput, match='"cpu" alone'):
+        mm.Finite({"z": [1.0]}, device="cuda")
