@@ -141,7 +141,7 @@ class CVaRPortfolio(mm.ProblemPlugin):
             Number of scenarios to learn from, at least 100, and of those to judge by.
         seed : int
             Seed of the scenarios.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.

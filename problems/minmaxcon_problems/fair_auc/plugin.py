@@ -102,7 +102,7 @@ class FairAUC(mm.ProblemPlugin):
             Radius of the ball of the model's parameters, in the units in which it is trained.
         model : {"linear", "mlp"} or Model
             The scoring model; ``"mlp"`` has one layer of 10 sigmoid units.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine; networks always use torch.
         dtype : {"float64", "float32"}
             Precision; networks always use torch's.

@@ -104,7 +104,7 @@ class FairRegression(mm.ProblemPlugin):
             Of the ball of weights, in units of standardised features and of the standardised logarithm of the wage.
         seed : int
             Of the split, 70% train and 30% test, and of the rows whose group is known.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.

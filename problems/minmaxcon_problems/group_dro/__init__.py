@@ -77,7 +77,7 @@ class GroupDRO(mm.ProblemPlugin):
             Of the ball of weights, in units of standardised features and of the standardised logarithm of the wage.
         seed : int
             Of the split: 70% train, 30% test.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.

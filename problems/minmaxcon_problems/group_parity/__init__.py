@@ -103,7 +103,7 @@ class GroupParity(mm.ProblemPlugin):
             Learn from this many rows of the training part, at least 100; from all of them by default.
         seed : int
             Seed of the split, 70% to learn from and 30% to test, stratified by group and label.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.

@@ -140,7 +140,7 @@ class NeymanPearson(mm.ProblemPlugin):
             Of the ball of each class's weights, in units of standardised features.
         seed : int
             Of the split: 70% train, 30% test.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.

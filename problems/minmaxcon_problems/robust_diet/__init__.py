@@ -144,7 +144,7 @@ class RobustDiet(mm.ProblemPlugin):
             Number of market days, at least 2.
         seed : int
             Seed of the market days.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.

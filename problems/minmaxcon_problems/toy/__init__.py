@@ -134,7 +134,7 @@ class Toy(mm.ProblemPlugin):
             Number of samples, at least 2.
         seed : int
             Seed of their normal law.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.

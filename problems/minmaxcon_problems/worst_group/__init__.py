@@ -75,7 +75,7 @@ class WorstGroup(mm.ProblemPlugin):
             Of the ball of weights, in units of standardised features.
         seed : int
             Of the split: 70% train, 30% test.
-        engine : {"numpy", "torch"}
+        engine : {"numpy", "torch", "jax"}
             Array engine.
         dtype : {"float64", "float32"}
             Precision.
