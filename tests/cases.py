@@ -230,6 +230,18 @@ TYPICAL = ("fair_auc_inter", "quadratic_infeasible_start", "portfolio", "regress
 """Problems that stand for the table, which is crossed as a whole in promises: Euclidean and not, no start that is
 feasible, and a function that is not convex."""
 
+GALLERY = (
+    "fair_regression",
+    "group_dro",
+    "neyman_pearson",
+    "worst_group_loans",
+    "cvar_portfolio",
+    "group_parity",
+    "robust_diet",
+    "toy",
+)
+"""Problems of the gallery, which tests/problems solves every time: to cross them with all solvers is a promise."""
+
 
 def promises(names: Iterable[str], kept: Iterable[str] = TYPICAL) -> list[Any]:
     """Return parameters for pytest: those ``kept`` are tried every time, the others are promises (marker rel)."""

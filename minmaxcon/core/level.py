@@ -123,8 +123,8 @@ def _streamed(family: ConstraintFamily, x: Array, data: Source, rows: int) -> Ev
 def _real(found: Evaluation) -> Evaluation:
     """Refuse values that are no real numbers of floating point, before arithmetic meets them that expects such."""
     for name in ("F", "G"):
-        kind = str(getattr(getattr(found, name), "dtype", type(getattr(found, name)).__name__))
-        if "float" not in kind:
+        kind = getattr(getattr(found, name), "dtype", type(getattr(found, name)).__name__)
+        if getattr(kind, "kind", "") != "f" and "float" not in str(kind):
             need = f"evaluate gives {name} of type {kind}: it must be an array of real numbers, float32 or float64."
             raise InvalidInput(name, kind, need)
     return found
@@ -232,18 +232,28 @@ class LevelProblem:
 
         The gradient takes a pass of its own.
         """
-        xp, dual, proximal = namespace(x), self.dual(), self.proximal
-        found = expectations(self.family, x, self.data)
+        return self.lagrangian_of(weights, scaled, x)(x)
+
+    def lagrangian_of(
+        self, weights: Array, scaled: Array, like: Array
+    ) -> Callable[[Array], tuple[Array, Array, Callable[[], Array]]]:
+        """Return :meth:`lagrangian_at` as a function of points like ``like`` alone: what the duals give is found once."""
+        xp, dual, proximal = namespace(like), self.dual(), self.proximal
         penalty = dual.penalty(_dual_point(dual, weights, scaled))
-        bounds = xp.asarray(self.bounds, x)
-        value = xp.dot(weights, found.F - bounds) + xp.dot(scaled, found.G) - penalty
-        size = xp.dot(weights, xp.abs(found.F) + xp.abs(bounds)) + xp.dot(xp.abs(scaled), xp.abs(found.G))
-        size = size + xp.abs(penalty)
-        if proximal is None:
-            return value, size, lambda: found.pullback(weights, scaled)
-        extra = proximal.value(self.primal, x)
-        value, size = value + extra, size + xp.abs(extra)
-        return value, size, lambda: found.pullback(weights, scaled) + proximal.gradient(self.primal, x)
+        bounds, sizes = xp.asarray(self.bounds, like), xp.abs(scaled)
+
+        def at(x: Array) -> tuple[Array, Array, Callable[[], Array]]:
+            found = expectations(self.family, x, self.data)
+            value = xp.dot(weights, found.F - bounds) + xp.dot(scaled, found.G) - penalty
+            size = xp.dot(weights, xp.abs(found.F) + xp.abs(bounds)) + xp.dot(sizes, xp.abs(found.G))
+            size = size + xp.abs(penalty)
+            if proximal is None:
+                return value, size, lambda: found.pullback(weights, scaled)
+            extra = proximal.value(self.primal, x)
+            value, size = value + extra, size + xp.abs(extra)
+            return value, size, lambda: found.pullback(weights, scaled) + proximal.gradient(self.primal, x)
+
+        return at
 
 
 def _dual_point(dual: PerspectiveGenerator, weights: Array, scaled: Array) -> DualPoint:

@@ -186,14 +186,16 @@ def minimize_lagrangian(
     speed, growth = 0.0 * step + 1.0, 0.0 * step + _GROWTH
     best, active = np.full(problem.runs, -np.inf), np.ones(problem.runs, dtype=bool)
     rounding = 0.25 * _ROUNDING[start.dtype.itemsize]
-    value_x, size_x, slope = problem.lagrangian_at(x, weights, scaled)
+    at = problem.lagrangian_of(weights, scaled, x)
+    value_x, size_x, slope = at(x)
     highest, total = best, 0.0 * speed
     lines = [0.0 * value_x, 0.0 * x, 0.0 * value_x]
     for _ in range(iterations):
         if momentum is x:
             value, gradient, size = value_x, slope(), size_x
         else:
-            value, gradient, size = problem.lagrangian_terms(momentum, weights, scaled)
+            value, size, slope = at(momentum)
+            gradient = slope()
         bound = _bound(problem, momentum, value, gradient, size)
         total = total + speed
         share = speed / total
@@ -210,7 +212,7 @@ def minimize_lagrangian(
         moved, value_moved, size_moved = momentum, value, size
         for _ in range(40):
             moved = problem.primal.prox(momentum, gradient, step)
-            value_moved, size_moved, slope = problem.lagrangian_at(moved, weights, scaled)
+            value_moved, size_moved, slope = at(moved)
             model = value + xp.dot(gradient, moved - momentum)
             model = model + problem.primal.divergence(moved, momentum) / step[:, 0]
             poor = (value_moved > model + rounding * size)[:, None]

@@ -6,7 +6,7 @@ r"""Checks of an oracle: bounds on the known H, estimates that are what they cla
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any
 
@@ -118,6 +118,7 @@ class OracleTrial:
     quiet: tuple[MinMaxProblem, ...]
     tolerance: float
     seed: int
+    solved: dict[tuple[MinMaxProblem, bytes], Any] = field(default_factory=dict)
 
     def start(self, problem: MinMaxProblem, runs: int, seed: int | None = None) -> Start:
         """Return where a query starts."""
@@ -146,6 +147,14 @@ class OracleTrial:
         tried = ((problem, self.levels(problem)) for problem in self.quiet)
         return tuple((problem, levels, self.query(problem, levels)) for problem, levels in tried)
 
+    def known(self, problem: MinMaxProblem, levels: Any) -> Any:
+        """Return the exact H at some levels, solved once however many checks ask for it."""
+        key = (problem, np.asarray(levels).tobytes())
+        if key not in self.solved:
+            with exact_solutions() as (reference, _):
+                self.solved[key] = np.asarray(reference.level_value(problem, levels))
+        return self.solved[key]
+
     @property
     def every(self) -> tuple[tuple[MinMaxProblem, Any, Estimate], ...]:
         """All problems, with and without noise."""
@@ -171,11 +180,6 @@ def _quiet(check: Callable[[OracleTrial, MinMaxProblem, Any, Estimate], str]) ->
         return "; ".join(told)
 
     return run
-
-
-def _known(problem: MinMaxProblem, levels: Any) -> Any:
-    with exact_solutions() as (reference, _):
-        return np.asarray(reference.level_value(problem, levels))
 
 
 def _largest(level: LevelProblem, x: Any) -> Any:
@@ -242,9 +246,9 @@ def _estimate(trial: OracleTrial, _rng: np.random.Generator) -> str:
 
 
 @_quiet
-def _upper_bound(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
+def _upper_bound(trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
     """Without noise upper >= H(r): the bound is valid at every level."""
-    known, upper = _known(problem, levels), np.asarray(found.upper)
+    known, upper = trial.known(problem, levels), np.asarray(found.upper)
     seen = "U = {upper:.6g} < {known:.6g} = H."
     bounded(known - upper, 1e-6, seen, r=levels, x=found.x, y=found.weights, upper=upper, known=known)
     return f"U - H between {np.min(upper - known):.2g} and {np.max(upper - known):.2g}"
@@ -267,7 +271,7 @@ def _proximal(trial: OracleTrial, plain: MinMaxProblem, _levels: Any, _found: Es
         raise Skip("it takes no proximal term")
     problem = plain.with_proximal(to_numpy(plain.start_point(1))[0], 0.5)
     levels = trial.levels(problem)
-    found, known = trial.query(problem, levels), _known(problem, levels)
+    found, known = trial.query(problem, levels), trial.known(problem, levels)
     upper = np.asarray(found.upper)
     for name, below in (("H", known), ("max_i f_i + d_x - b_i", _largest(problem.at_level(levels), found.x))):
         seen = f"U = {{upper:.6g}} < {{below:.6g}} = {name}."
@@ -282,7 +286,7 @@ def _lower(trial: OracleTrial, _rng: np.random.Generator) -> str:
         level = problem.at_level(levels)
         if level.modulus > 0:
             continue
-        known = _known(problem, levels)
+        known = trial.known(problem, levels)
         bound = lower_bound(level, found.weights, found.scaled, found.x)
         allowed, seen = 1e-6 * (1.0 + float(np.abs(known).max())), "{bound:.6g} > {known:.6g} = H."
         duals = {"y": found.weights, "a": found.scaled}
@@ -292,12 +296,12 @@ def _lower(trial: OracleTrial, _rng: np.random.Generator) -> str:
 
 
 @_quiet
-def _tightness(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
+def _tightness(trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
     """H less that bound is at most half of the start's duality gap P(x_0) - D(y_0), on average of levels, no noise."""
     level = problem.at_level(levels)
     if level.modulus > 0:
         raise Skip("it is not declared convex: no lower bound is claimed")
-    known, dual = _known(problem, levels), level.dual()
+    known, dual = trial.known(problem, levels), level.dual()
     y = dual.center(found.x)
     before = known - lower_bound(level, y.weights, dual.scaled(y), found.x)
     after = known - lower_bound(level, found.weights, found.scaled, found.x)
@@ -311,9 +315,9 @@ def _tightness(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: 
 
 
 @_quiet
-def _progress(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
+def _progress(trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: Estimate) -> str:
     """The point is at most half as far above H as the start in max_i f_i(x) - b_i, on average of levels, no noise."""
-    known = _known(problem, levels)
+    known = trial.known(problem, levels)
     before, after = _spread(problem, levels, known), _largest(problem.at_level(levels), found.x) - known
     # At one level the start may be near the optimum by luck, which an average of iterates does not keep.
     if not after.mean() <= 0.5 * before.mean() + 1e-6:
@@ -328,7 +332,7 @@ def _progress(_trial: OracleTrial, problem: MinMaxProblem, levels: Any, found: E
 def _noisy_upper_bound(trial: OracleTrial, _rng: np.random.Generator) -> str:
     """With noise upper is at least H on average, within the tolerance."""
     levels, found = trial.noisy
-    known = _known(trial.problem, levels)
+    known = trial.known(trial.problem, levels)
     others = [trial.query(trial.problem, levels, trial.seed + extra).upper for extra in (1, 2)]
     mean = np.mean([found.upper, *others], axis=0)
     allowed = trial.tolerance * _spread(trial.problem, levels, known)

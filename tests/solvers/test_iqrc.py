@@ -24,7 +24,7 @@ def iqrc(steps: int = 400, levels: int = 5, **settings: Any) -> mm.IQRC:
 
 def test_default_settings_approach_the_optimum_of_a_convex_problem() -> None:
     problem, best = cases.problem("fair_auc_inter"), float(cases.optimum("fair_auc_inter").objective)
-    solution = mm.solve(problem, mm.IQRC(iterations=3), seed=0)
+    solution = mm.solve(problem, mm.IQRC(iterations=2), seed=0)
     assert solution.feasible
     assert -1e-7 <= solution.objective - best <= 0.02 * (0.5 - best)
 
@@ -62,7 +62,7 @@ def test_solved_is_said_only_with_a_proof() -> None:
     problem = cases.problem("worst_group_regularised")
     weak = mm.solve(problem, iqrc(steps=10, levels=1, iterations=10, tolerance=1e-2), seed=0)
     assert weak.status is not mm.Status.SOLVED
-    strong = mm.solve(cases.problem("fair_auc_group"), iqrc(steps=1000, levels=5, tolerance=0.05), seed=0)
+    strong = mm.solve(cases.problem("fair_auc_group"), iqrc(steps=400, levels=5, tolerance=0.05), seed=0)
     assert strong.status is mm.Status.SOLVED
     assert strong.trace["stationarity"][-1] <= 0.05
     assert "proved" in strong.reason
@@ -86,7 +86,7 @@ def test_weakly_convex_problems() -> None:
 
 def test_the_weight_holds_steps_back() -> None:
     lengths = [
-        mm.solve(cases.problem("quadratic"), iqrc(weight=weight, iterations=1), seed=0).trace["movement"][0]
+        mm.solve(cases.problem("quadratic"), iqrc(steps=150, levels=3, weight=weight, iterations=1), seed=0).trace["movement"][0]
         for weight in (0.3, 3.0, 30.0)
     ]
     assert lengths[0] > 1.5 * lengths[1] > 2.0 * lengths[2]
@@ -98,12 +98,14 @@ def test_adapted_weights_lower_the_objective_and_prove_above_the_modulus() -> No
     modulus = problem.modulus
     centers = [problem.start_point()[0]]
     solver = iqrc(steps=150, levels=3, iterations=8)
-    for state in mm.iterate(problem, solver, seed=0):
-        if state.outer == len(centers):
-            centers.append(state.x[0])
+
+    def watch(progress: mm.Progress) -> None:
+        if progress.state.outer == len(centers):
+            centers.append(progress.state.x[0])
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a weight that adapts is nobody's mistake
-        solution = mm.solve(problem, solver, seed=0)
+        solution = mm.solve(problem, solver, seed=0, callbacks=[watch])
     fixed = mm.solve(problem, iqrc(steps=150, levels=3, iterations=8, weight=2.0 * modulus), seed=0)
     assert solution.objective < fixed.objective
     weights, values = solution.trace["weight"], [problem.at_level(0.0).values(x[None])[0] for x in centers]
@@ -238,6 +240,7 @@ def test_a_start_that_is_far_from_feasible() -> None:
     assert (solution.trace["violation"] <= 0).all()
     # where convexity is not declared no search is made: steps come nearer, and nothing is called infeasible
     solver = iqrc(steps=100, levels=3, iterations=6, weight=1.0)
+    solver.oracle.searches = 5
     wary = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), solver, seed=0)
     assert wary.trace["violation"][0] > 0
     assert wary.status is mm.Status.BUDGET
@@ -249,15 +252,17 @@ def test_a_start_that_is_far_from_feasible() -> None:
 def test_an_infeasible_problem_is_proved_so_where_convexity_is_declared() -> None:
     problem = cases.quadratic().with_bounds(-50.0)
     least = 50.0 - 6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
-    solution = mm.solve(problem, iqrc(iterations=4), seed=0)
+    solution = mm.solve(problem, iqrc(steps=100, iterations=2), seed=0)
     assert solution.status is mm.Status.INFEASIBLE
     assert f"at least {least:.4g}"[:-1] in solution.reason
     assert solution.certificate.kind == "none"
     assert len(solution.trace) == 0  # no proximal problem was asked
-    both = mm.solve(cases.quadratic().with_bounds([-50.0, 0.5]), iqrc(steps=200, iterations=4), seed=0)
+    both = mm.solve(cases.quadratic().with_bounds([-50.0, 0.5]), iqrc(steps=50, levels=2, iterations=2), seed=0)
     assert both.status[0] is mm.Status.INFEASIBLE
     assert both.feasible.tolist() == [False, True]
-    wary = mm.solve(replace(problem, constraints=[Undeclared(-50.0)]), iqrc(steps=50, iterations=2), seed=0)
+    solver = iqrc(steps=50, iterations=2)
+    solver.oracle.searches = 4
+    wary = mm.solve(replace(problem, constraints=[Undeclared(-50.0)]), solver, seed=0)
     assert wary.status is mm.Status.BUDGET
     assert "its oracle said: " in wary.reason
 

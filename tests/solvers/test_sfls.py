@@ -117,7 +117,7 @@ def test_levels_follow_the_rule() -> None:
 def test_the_bracket_halves_however_small_the_weight_of_the_objective(kappa: float) -> None:
     """A query that finds the sign of H(r) halves the bracket; by the paper's rule tight constraints slow the levels."""
     problem = cases.fair_auc("inter_group", kappa)
-    solver = mm.SFLS(oracle=mm.MirrorProx(steps=2000, relative_accuracy=0.05), levels=8, tolerance=1e-9)
+    solver = mm.SFLS(oracle=mm.MirrorProx(steps=500, relative_accuracy=0.05), levels=6, tolerance=1e-9)
     trace = mm.solve(problem, solver).trace
     bracket = trace["objective"] - trace["lower"]
     signed = (trace["P"] <= 0) | (trace["D"] >= 0)
