@@ -237,7 +237,7 @@ class LevelProblem:
     def lagrangian_of(
         self, weights: Array, scaled: Array, like: Array
     ) -> Callable[[Array], tuple[Array, Array, Callable[[], Array]]]:
-        """Return :meth:`lagrangian_at` as a function of points like ``like`` alone: what the duals give is found once."""
+        """Return :meth:`lagrangian_at` as a function of points like ``like``: the part of the duals is found once."""
         xp, dual, proximal = namespace(like), self.dual(), self.proximal
         penalty = dual.penalty(_dual_point(dual, weights, scaled))
         bounds, sizes = xp.asarray(self.bounds, like), xp.abs(scaled)

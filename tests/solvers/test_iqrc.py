@@ -86,7 +86,9 @@ def test_weakly_convex_problems() -> None:
 
 def test_the_weight_holds_steps_back() -> None:
     lengths = [
-        mm.solve(cases.problem("quadratic"), iqrc(steps=150, levels=3, weight=weight, iterations=1), seed=0).trace["movement"][0]
+        mm.solve(cases.problem("quadratic"), iqrc(steps=150, levels=3, weight=weight, iterations=1), seed=0).trace[
+            "movement"
+        ][0]
         for weight in (0.3, 3.0, 30.0)
     ]
     assert lengths[0] > 1.5 * lengths[1] > 2.0 * lengths[2]

@@ -110,7 +110,8 @@ def test_the_proximal_term_is_part_of_every_function(rival: str) -> None:
 @pytest.mark.parametrize("where", ["F", "G"])
 def test_step_and_term_that_are_not_finite_are_named(where: str, poison: float, rival: str) -> None:
     problem = poisoned(where, poison)
-    solver = RIVALS[rival](steps=400, batch_size=2, **({"test_size": 2} if rival == "switching" else {}))
+    settings = {"test_size": 2} if rival == "switching" else {}
+    solver = RIVALS[rival](steps=400, batch_size=2, evaluations=2, **settings)
     step = first_poisoned_step(problem, 0, 2 if rival == "primal_dual" else 4)
     solution = mm.solve(problem, solver, seed=0)
     assert solution.status is mm.Status.DIVERGED
@@ -122,7 +123,7 @@ def test_step_and_term_that_are_not_finite_are_named(where: str, poison: float, 
 
 def test_a_gradient_that_is_not_finite_is_named() -> None:
     problem = poisoned("gradient", np.nan)
-    solution = mm.solve(problem, mm.PrimalDual(steps=400, batch_size=2), seed=0)
+    solution = mm.solve(problem, mm.PrimalDual(steps=400, batch_size=2, evaluations=2), seed=0)
     assert solution.reason == f"The gradient is not finite at step {first_poisoned_step(problem, 0, 2)}."
 
 
@@ -130,8 +131,8 @@ def test_a_gradient_that_is_not_finite_is_named() -> None:
 def test_one_run_diverges_and_the_others_go_on(rival: str) -> None:
     problem = poisoned("F", np.nan, above=5.0)
     starts = np.array([np.zeros(3), [0.0, 5.9, 0.0]])
-    both = mm.solve(problem, small(rival), seed=0, x0=starts)
-    alone = mm.solve(problem, small(rival), seed=0, x0=starts[0])
+    few = small(rival, evaluations=2)
+    both, alone = (mm.solve(problem, few, seed=0, x0=start) for start in (starts, starts[0]))
     assert both.status[1] is mm.Status.DIVERGED
     assert both[0].x == pytest.approx(alone.x, abs=1e-9)
     assert both[0].status is alone.status

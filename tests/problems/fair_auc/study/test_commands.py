@@ -82,15 +82,15 @@ def test_json_is_the_summary(call: Callable[..., Any], tmp_path: Path) -> None:
 @pytest.mark.usefixtures("install")
 def test_reproduce_takes_everything_and_goes_on(call: Callable[..., Any], tmp_path: Path) -> None:
     out = tmp_path / "o"
-    part = call("reproduce", "--quick", "--data", "bank", "--out", out, "--jobs", 1, "--quiet")
-    assert (part.status, len(names(out / "runs"))) == (0, (6 + 4) * 2 * 2)
     done = call("reproduce", "--quick", "--out", out, "--jobs", 1, "--json", "--quiet")
     summary = json.loads(done.out)
-    assert (done.status, summary["configurations"], summary["kept"], summary["quick"]) == (0, 80, 40, True)
+    assert (done.status, summary["configurations"], summary["kept"], summary["quick"]) == (0, 80, 0, True)
     assert names(out) == FILES | {"fronts-linear.png", "fronts-mlp.png"}
     kept = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".csv", ".png")}
+    for path in (out / "runs").glob("bank-*"):
+        path.unlink()
     again = call("reproduce", "fair_auc", "--quick", "--out", out, "--jobs", 1, "--json", "--quiet")
-    assert json.loads(again.out)["kept"] == 80
+    assert json.loads(again.out)["kept"] == 80 - (6 + 4) * 2 * 2
     assert kept == {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".csv", ".png")}
     other = call("reproduce", "--out", out, "--jobs", 1)
     assert (other.status, other.out, other.err.count("\n")) == (2, "", 1)
@@ -179,10 +179,9 @@ def test_bad_folders_and_problems(call: Callable[..., Any], tmp_path: Path) -> N
     assert call("reproduce").status == 2
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
 def test_missing_data_is_one_line(
-    call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None], jobs: int
+    call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None]
 ) -> None:
     install(FakeStudy(broken="input"))
-    done = call("pareto", "fair_auc", *ONE, "--out", tmp_path / "o", "--jobs", jobs)
+    done = call("pareto", "fair_auc", *ONE, "--out", tmp_path / "o", "--jobs", 1)
     assert (done.status, done.out, done.err) == (2, "", "minmaxcon: error: rows.csv: no such file; look at its name.\n")

@@ -86,7 +86,7 @@ def test_neither_order_nor_processes_change_a_byte(tmp_path: Path, whole: dict[s
     assert names == expected
 
 
-@pytest.mark.parametrize("jobs,after", [(1, 3), (2, 11)])
+@pytest.mark.parametrize("jobs,after", [(1, 3), pytest.param(2, 11, marks=pytest.mark.rel)])
 def test_a_killed_sweep_goes_on(tmp_path: Path, whole: dict[str, bytes], jobs: int, after: int) -> None:
     folder, log = tmp_path / "runs", tmp_path / "log"
     process = start(folder, log, jobs)
@@ -118,7 +118,7 @@ def test_a_killed_worker_is_named_and_the_rest_goes_on(tmp_path: Path, whole: di
     assert contents(folder) == whole
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.rel), 2])
 def test_ctrl_c_keeps_what_has_finished(tmp_path: Path, jobs: int) -> None:
     process = start(tmp_path / "runs", tmp_path / "log", jobs)
     wait_for(tmp_path / "runs", 4)
