@@ -74,10 +74,11 @@ def _mean_sd(values: Sequence[float]) -> Row:
 
 
 def _with_best(rows: list[Row]) -> list[Row]:
-    """Mark the rows with the largest mean, among those that do not stand apart."""
-    shared = [row["mean"] for row in rows if math.isfinite(row["mean"]) and not row.get("apart")]
-    top = max(shared, default=math.nan)
-    return [{**row, "best": row["mean"] == top and not row.get("apart")} for row in rows]
+    """Mark the rows with the largest mean, among those that do not stand apart and have as many seeds as any."""
+    most = max((row["seeds"] for row in rows), default=0)
+    shared = [not row.get("apart") and row["seeds"] == most and math.isfinite(row["mean"]) for row in rows]
+    top = max((row["mean"] for row, one in zip(rows, shared, strict=True) if one), default=math.nan)
+    return [{**row, "best": one and row["mean"] == top} for row, one in zip(rows, shared, strict=True)]
 
 
 def hypervolume_rows(panels: Panels, apart: Sequence[str] = ()) -> list[Row]:
@@ -95,20 +96,22 @@ def hypervolume_rows(panels: Panels, apart: Sequence[str] = ()) -> list[Row]:
 def ahead_rows(panels: Panels, own: Sequence[str], apart: Sequence[str] = ()) -> list[Row]:
     """Return, by panel, how far the best series of ours is ahead of the best other, in hypervolume, paired over seeds.
 
-    ``mean`` and ``error`` are those of the difference over the seeds that both have; ``verdict`` is ``"ahead"``,
+    ``mean`` and ``error`` are those of the difference over the seeds that all compared series have, by which the best
+    are chosen, too: a sweep that has not ended compares nothing with other seeds. ``verdict`` is ``"ahead"``,
     ``"level"`` where the difference is negative and at most one standard error, or ``"behind"``. Methods ``apart`` and
     the unconstrained model count for neither side.
     """
     rows: list[Row] = []
     for panel, found in panels.items():
-        rivals = [one for one in found if one.method not in (*own, *apart, UNCONSTRAINED)]
-        mine = [one for one in found if one.method in own]
-        if not mine or not rivals:
+        compared = [one for one in found if one.method not in (*apart, UNCONSTRAINED)]
+        volumes = {one.key: dict(zip(one.seeds, one.hypervolumes(), strict=True)) for one in compared}
+        seeds = sorted(set.intersection(*(set(known) for known in volumes.values()))) if volumes else []
+        mine, rivals = ([one for one in compared if (one.method in own) is ours] for ours in (True, False))
+        if not (mine and rivals and seeds):
             continue
-        best, other = (max(series, key=lambda one: np.mean(one.hypervolumes())) for series in (mine, rivals))
-        seeds = [seed for seed in best.seeds if seed in other.seeds]
-        first, second = (dict(zip(one.seeds, one.hypervolumes(), strict=True)) for one in (best, other))
-        mean, error = mean_and_error([first[seed] - second[seed] for seed in seeds])
+        means = {key: np.mean([known[seed] for seed in seeds]) for key, known in volumes.items()}
+        best, other = (max(series, key=lambda one: means[one.key]) for series in (mine, rivals))
+        mean, error = mean_and_error([volumes[best.key][seed] - volumes[other.key][seed] for seed in seeds])
         verdict = "ahead" if mean >= 0 else "level" if mean >= -error else "behind"
         names = {"method": best.method, "kind": best.kind, "other": other.method}
         rows.append({**asdict(panel), **names, "seeds": len(seeds), "mean": mean, "error": error, "verdict": verdict})
@@ -125,9 +128,7 @@ def best_auc_rows(panels: Panels, apart: Sequence[str] = ()) -> list[Row]:
     for found in panels.values():
         for limit in GAPS:
             mine = [{**_head(one, apart), "gap": limit, **_mean_sd(one.best_aucs(limit))} for one in found]
-            most = max(row["seeds"] for row in mine)
-            marked = iter(_with_best([row for row in mine if row["seeds"] == most]))
-            rows += [next(marked) if row["seeds"] == most else {**row, "best": False} for row in mine]
+            rows += _with_best(mine)
     return rows
 
 

@@ -105,6 +105,18 @@ def test_ours_against_the_best_other_paired_over_seeds() -> None:
     assert ahead_rows(found(), ["ours"], apart=["other"]) == []
 
 
+def test_a_sweep_that_has_not_ended_compares_the_same_seeds() -> None:
+    """The rival lacks the seed that is hard for all; on the others ours is level, though its mean is lower."""
+    records = [record("ours", seed, [point(0.1, 0.0, auc)]) for seed, auc in enumerate((0.8, 0.9, 0.6))]
+    records += [record("steady", seed, [point(0.1, 0.0, 0.78)]) for seed in range(3)]
+    records += [record("rival", seed, [point(0.1, 0.0, auc)]) for seed, auc in enumerate((0.8, 0.9))]
+    (row,) = ahead_rows(series_of(records), ["ours", "steady"])
+    assert (row["method"], row["other"], row["seeds"], row["verdict"]) == ("ours", "rival", 2, "ahead")
+    assert row["mean"] == pytest.approx(0.0, abs=1e-12)
+    assert [one["method"] for one in hypervolume_rows(series_of(records)) if one["best"]] == ["steady"]
+    assert ahead_rows(series_of([records[2], records[-1]]), ["ours"]) == []
+
+
 def test_a_method_that_stands_apart_is_shown_and_never_the_best() -> None:
     rows = hypervolume_rows(found(), apart=["ours"])
     assert [row["method"] for row in rows if row["best"]] == ["other"]
