@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,25 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import minmaxcon as mm
+from minmaxcon.cli import main
 from minmaxcon.results import read_model
 
 from .conftest import FILE_OPTIONS, table_rows, write_table
 
 
-@pytest.fixture
-def result(solve_table: Callable[..., Any], tmp_path: Path) -> Path:
-    folder = tmp_path / "result"
-    assert solve_table("--out", folder, "--quiet").status == 0
+@pytest.fixture(scope="module")
+def solved(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of a solve, to look at."""
+    folder = tmp_path_factory.mktemp("solved") / "result"
+    words = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--kappa", 0.3, "--out", folder, "--quiet")
+    assert main(list(map(str, words))) == 0
     return folder
+
+
+@pytest.fixture
+def result(solved: Path, tmp_path: Path) -> Path:
+    """Give a copy of the folder of a solve, to do with what a test will."""
+    return Path(shutil.copytree(solved, tmp_path / "result"))
 
 
 def features_of(rows: list[list[str]]) -> Any:
@@ -45,7 +55,7 @@ def test_scores_are_features_times_weight(call: Callable[..., Any], result: Path
 def test_a_network_is_saved_too(call: Callable[..., Any], table: Path, tmp_path: Path) -> None:
     """Scores by NumPy from the arrays in the file, and the AUC that result.json says, from the scores of all rows."""
     folder = tmp_path / "network"
-    asked = ("--max-gap", 0.1, "--model", "mlp", "--out", folder, "--quiet")
+    asked = ("--max-gap", 1.0, "--objective", "quadratic_auc", "--model", "mlp", "--out", folder, "--quiet")
     assert call("solve", "fair_auc", "--data", table, *FILE_OPTIONS, *asked).status == 0
     arrays = load_file(folder / "model.safetensors")
     rows = table_rows(50, seed=9)

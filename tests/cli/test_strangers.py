@@ -363,9 +363,15 @@ def test_values_that_are_no_real_numbers_are_named(kind: Any, solver: Any) -> No
         mm.solve(problem, solver, budget=10)
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("words, status", [("problems --names", 0), ("solve nothing", 2), ("--help", 0)])
-def test_closed_streams_end_in_the_exit_status(closed: str, words: str, status: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words, status, closed",
+    [
+        *(("problems --names", 0, closed) for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-")),
+        ("solve nothing", 2, ">&- 2>&-"),
+        ("--help", 0, ">&- 2>&-"),
+    ],
+)
+def test_closed_streams_end_in_the_exit_status(words: str, status: int, closed: str, tmp_path: Path) -> None:
     line = " ".join(f"'{word}'" for word in COMMAND) + f" {words} {closed}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == status

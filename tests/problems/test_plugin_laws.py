@@ -77,7 +77,7 @@ def test_engines(name: str) -> None:
     laws.engines_and_shapes_agree(plugin(name).load, **GALLERY[name].smallest)
 
 
-@pytest.mark.parametrize("name", promises(GALLERY, ["toy", "group_dro", "fair_regression", "worst_group"]))
+@pytest.mark.parametrize("name", promises(GALLERY, ["toy", "fair_regression"]))
 def test_several_bounds(name: str) -> None:
     case = GALLERY[name]
     laws.several_bounds_in_one_solve(plugin(name).load(**case.bound, **case.small), case.oracle)
@@ -85,7 +85,7 @@ def test_several_bounds(name: str) -> None:
 
 @every_plugin
 @pytest.mark.parametrize(
-    "option, value", [("seed", -1), ("seed", True), ("seed", 1.0), ("engine", "jax"), ("dtype", "int8")]
+    "option, value", [("seed", -1), ("seed", True), ("seed", 1.0), ("engine", "cupy"), ("dtype", "int8")]
 )
 def test_common_refusals(name: str, option: str, value: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=option):

@@ -38,6 +38,7 @@ def run_record(**changes: Any) -> RunRecord:
 VALUES = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=True, allow_infinity=True) | st.text() | st.integers(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
 )
 
 

@@ -260,7 +260,7 @@ GOOD = dict(zip(CELLS, [0.1, 0.2, 0.3, 0.4], strict=True))
         ({"look": 0}, "look"),
         ({"look": 2.5}, "look"),
         ({"metric": "intergroup"}, "did you mean 'inter_group'"),
-        ({"engine": "jax"}, "engine"),
+        ({"engine": "cupy"}, "engine"),
         ({"probabilities": {**GOOD, (1, 1): -0.1, (1, -1): 0.4}}, "probabilities"),
         ({"probabilities": {**GOOD, (1, 1): 0.2}}, "sum to 1"),
         ({"probabilities": {c: GOOD[c] for c in CELLS[1:]}}, "four cells"),
