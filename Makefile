@@ -31,7 +31,7 @@ test: .venv/.stamp
 	timeout 1800 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not rel'
 
 docs: .venv/.stamp
-	rm -rf docs/api/generated
+	rm -rf docs/api/generated docs/problems
 	$(BIN)/python -m sphinx -W --keep-going --jobs 2 --quiet -b html docs docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b doctest docs docs/_build/doctest
 	@echo "docs/_build/html/index.html"
@@ -46,4 +46,4 @@ bench: .venv/.stamp-bench
 	$(BIN)/minmaxcon bench steps
 
 clean:
-	rm -rf build dist docs/_build docs/api/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/_build docs/api/generated docs/problems .mypy_cache .pytest_cache .ruff_cache .hypothesis

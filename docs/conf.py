@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from importlib import import_module
 from importlib.metadata import distribution, metadata
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 _HERE = Path(__file__).parent
+sys.path.insert(0, str(_HERE))  # sphinx-gallery imports gallery_order by its name
 
 
 def _public(index: Path) -> dict[str, list[str]]:
@@ -77,10 +79,12 @@ extensions = [
     "sphinx_codeautolink",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
 
-exclude_patterns = ["_build"]
+# The gallery is written from the programs in gallery/, which run when the pages are built.
+exclude_patterns = ["_build", "gallery"]
 templates_path = ["_templates"]
 nitpicky = False
 numfig = True
@@ -124,6 +128,36 @@ mathjax3_config = {
             "Pr": r"\operatorname{Pr}",
         }
     }
+}
+
+_ORDER = ["fair_auc", "neyman_pearson", "worst_group", "group_dro", "fair_regression", "cvar_portfolio", "group_parity"]
+_ORDER += ["robust_diet", "toy", "level_set", "certificate", "divergence", "rivals", "drift"]
+
+
+def gallery_order(file: str) -> int:
+    """Return the place of a program in the gallery."""
+    return _ORDER.index(Path(file).stem)
+
+
+# In the gallery, sphinx-gallery has linked some names before sphinx-codeautolink looks for them.
+suppress_warnings = ["codeautolink.match_name"]
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["gallery"],
+    "gallery_dirs": ["problems"],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "conf.gallery_order",
+    "nested_sections": False,
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e9,
+    "plot_gallery": "True",
+    "image_srcset": ["2x"],
+    "backreferences_dir": None,
+    "capture_repr": (),
+    "reset_modules": ("matplotlib",),
 }
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
