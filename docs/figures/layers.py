@@ -43,7 +43,8 @@ def layers() -> list[list[str]]:
         "contracts"
     ]
     found = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return [[name.strip(" ()") for name in re.split(r"[:|]", layer)] for layer in found]
+    named = [layer for layer in found if not layer.startswith("__")]  # without __main__, which only calls the command line
+    return [[name.strip(" ()") for name in re.split(r"[:|]", layer)] for layer in named]
 
 
 def svg(rows: list[list[str]]) -> str:
