@@ -25,4 +25,4 @@ def test_the_programs_are_short_examples_with_their_output() -> None:
 def test_links_and_pictures_exist() -> None:
     targets = re.findall(r"\]\(([^)]+)\)", README)
     assert len(targets) >= 10
-    assert not [target for target in targets if "://" not in target and not (ROOT / target).is_file()]
+    assert not [target for target in targets if "://" not in target and not (ROOT / target).exists()]

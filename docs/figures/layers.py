@@ -43,9 +43,7 @@ def layers() -> list[list[str]]:
         "contracts"
     ]
     found = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    named = [
-        layer for layer in found if not layer.startswith("__")
-    ]  # without __main__, which only calls the command line
+    named = [layer for layer in found if not layer.startswith("__")]  # __main__ only calls cli
     return [[name.strip(" ()") for name in re.split(r"[:|]", layer)] for layer in named]
 
 
