@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import whole
 from minmaxcon.core import LevelProblem, Position, Start
 from minmaxcon.core.runs import mask_of, where_runs
@@ -29,37 +30,47 @@ _FIRST = 20
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MirrorProxState(SaddleState):
-    """State of a query; ``field`` is the operator at the iterate."""
+    """State of a query.
+
+    Attributes
+    ----------
+    field : Field
+        The operator that the next trial looks ahead with: of the last point evaluated, or of the iterate.
+    missed : ndarray (R,)
+        Trials that failed since the last one that held.
+    """
 
     field: Field
+    missed: Any
 
 
 class MirrorProx(ExactOracle):
-    r"""Mirror-prox with the full data: exact bounds, and a gap that falls like 1/T.
+    r"""Mirror-prox with the full data, a pass a step: exact bounds, and a gap that falls like 1/T.
 
     With z = (x, y, a), :math:`\Phi = (\nabla_x, -u, -v)` and the proxes of both geometries, which hold :math:`d_x` and
     :math:`d_y`,
 
     .. math::
-        w = \mathrm{prox}_z(\gamma\Phi(z)), \qquad z^+ = \mathrm{prox}_z(\gamma\Phi(w)),
+        w_t = \mathrm{prox}_{z_t}(\gamma\Phi(w_{t-1})), \qquad z_{t+1} = \mathrm{prox}_{z_t}(\gamma\Phi(w_t)),
 
     accepted when
 
-    .. math:: \langle\Phi(w) - \Phi(z), w - z^+\rangle \le
-        \frac{V_x(w,z) + V_x(z^+,w)}\eta + \frac{V_y(w,z) + V_y(z^+,w)}\tau + \varepsilon,
+    .. math:: \langle\Phi(w_t) - \Phi(w_{t-1}), w_t - z_{t+1}\rangle \le
+        \frac{V_x(w_t,z_t) + V_x(z_{t+1},w_t)}\eta + \frac{V_y(w_t,z_t) + V_y(z_{t+1},w_t)}\tau + \varepsilon,
 
-    with :math:`\varepsilon` a tenth of the gap that is known, for terms with kinks;
-    else tried again with a shorter step. The estimate is the best of the step-weighted averages of w and the iterates,
+    with :math:`\varepsilon` a tenth of the gap that is known, for terms with kinks; else tried again with a shorter step,
+    and in place of :math:`\Phi(w_{t-1})` first the operator at the point that failed and then, as often as it takes,
+    :math:`\Phi(z_t)`. The estimate is the best of the step-weighted averages of w and the iterates,
     by exact evaluation: U is the value of the level problem at its x, and its duals have the best lower bound D.
 
     Parameters
     ----------
     steps : int, optional
-        Largest number of trials of a query; of the first, where they grow. Each costs two passes over the data, one
-        where it is rejected. By default 20 there, and 1,000 of a query that stands alone.
+        Largest number of trials of a query; of the first, where they grow. Each costs one pass over the data, and one
+        more where two in a row fail. By default 20 there, and 1,000 of a query that stands alone.
     relative_accuracy : float
-        A run ends as soon as U - D is at most this share of abs(U), which is all that the level method makes use of;
-        0 for the accuracy alone that is asked for in the query.
+        A run ends as soon as U - D is at most this share of abs(U). Below 1 the sign of the level's value is known, which
+        halves the bracket of the level method. At 0 only the accuracy counts that is asked for in the query.
     entropy_weight : float or {"free", "theorem", "paper"}
         K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
     mixing : float
@@ -74,15 +85,16 @@ class MirrorProx(ExactOracle):
 
     References
     ----------
-    Nemirovski (2004), "Prox-method with rate of convergence O(1/t) for variational inequalities".
+    Nemirovski (2004), "Prox-method with rate of convergence O(1/t) for variational inequalities"; Popov (1980), "A
+    modification of the Arrow-Hurwicz method for search of saddle points", for the single pass.
     """
 
     def __init__(
         self,
         steps: int | None = None,
-        relative_accuracy: float = 0.1,
+        relative_accuracy: float = 0.5,
         entropy_weight: EntropyWeight = "free",
-        mixing: float = 0.05,
+        mixing: float = 0.001,
     ) -> None:
         super().__init__(relative_accuracy, entropy_weight, mixing)
         self.steps = None if steps is None else whole("steps", steps)
@@ -99,7 +111,8 @@ class MirrorProx(ExactOracle):
         """See :meth:`Oracle.begin`; nothing is random, so the confidence is 1."""
         steps = self.steps or (_ALONE if effort is None else _FIRST)
         first, field = self._first(problem, start, accuracy, steps * (effort or 1.0), _FIRST_WINDOW)
-        return MirrorProxState(**{name: getattr(first, name) for name in SaddleState.__dataclass_fields__}, field=field)
+        given = {name: getattr(first, name) for name in SaddleState.__dataclass_fields__}
+        return MirrorProxState(**given, field=field, missed=np.zeros(problem.runs, dtype=int))
 
     def advance(self, state: MirrorProxState) -> MirrorProxState:
         """See :meth:`Oracle.advance`: some trials, as many as the size of the data allows."""
@@ -122,7 +135,7 @@ class MirrorProx(ExactOracle):
         x, y, size, rows = state.x, state.y, state.size, int(state.problem.data.size or 0)
         xp = namespace(x)
         center, pull = proximal_parts(problem, x)
-        here, samples = state.field, state.samples
+        here = state.field
 
         def step(at: Field) -> tuple[Array, DualPoint]:
             return primal.prox(x, at.gradient, size.eta, center=center, weight=pull), dual.prox(y, at.u, at.v, size.tau)
@@ -142,18 +155,23 @@ class MirrorProx(ExactOracle):
 
         weight = xp.where(passed, size.gamma, 0.0 * size.gamma)
         x, y = where_runs(passed, (moved, y_moved), (x, y))
-        field = here
-        if bool(passed.any()):
-            field, samples = where_runs(passed, Field.at(problem, dual, x, y), here), samples + rows
+        held = np.asarray(to_numpy(passed))[:, 0]
+        missed = np.where(held, 0, state.missed + state.active)
+        # A point that failed is nearer than the one before it; where that is not enough, the iterate's own operator is.
+        field, samples = where_runs(state.active & (missed < 2), there, here), state.samples + rows
+        back = state.active & (missed == 2)
+        if back.any():
+            field, samples = where_runs(back, Field.at(problem, dual, x, y), field), samples + rows
             state = fail(state, field, field.finite(), state.steps + 1)
         return replace(
             state,
             x=x,
             y=y,
             field=field,
+            missed=missed,
             size=size.tried(passed, in_x[:, None], in_y[:, None], growth=1.1, shrink=0.6),
             sums=state.sums + xp.where(passed, weight * xp.concat((ahead, y_ahead.weights, scaled)), 0.0 * state.sums),
             weight=state.weight + weight,
             steps=state.steps + 1,
-            samples=samples + rows,
+            samples=samples,
         )

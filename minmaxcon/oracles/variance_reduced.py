@@ -94,8 +94,8 @@ class VarianceReduced(ExactOracle):
         K, rounded up to whole pieces of 20 steps. By default half the number of batches in the data, so that the two
         evaluations of each step cost as much as the pass at the snapshot.
     relative_accuracy : float
-        A run ends as soon as U - D is at most this share of abs(U), which is all that the level method makes use of;
-        0 for the accuracy alone that is asked for in the query.
+        A run ends as soon as U - D is at most this share of abs(U). Below 1 the sign of the level's value is known, which
+        halves the bracket of the level method. At 0 only the accuracy counts that is asked for in the query.
     entropy_weight : float or {"free", "theorem", "paper"}
         K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
     mixing : float
@@ -120,9 +120,9 @@ class VarianceReduced(ExactOracle):
         epochs: int | None = None,
         batch_size: int = 100,
         inner_steps: int | None = None,
-        relative_accuracy: float = 0.1,
+        relative_accuracy: float = 0.5,
         entropy_weight: EntropyWeight = "free",
-        mixing: float = 0.05,
+        mixing: float = 0.001,
     ) -> None:
         super().__init__(relative_accuracy, entropy_weight, mixing)
         self.epochs, self.batch_size = None if epochs is None else whole("epochs", epochs), batch_number(batch_size)

@@ -87,6 +87,29 @@ def test_the_gap_falls_like_one_over_t() -> None:
         assert slope <= -0.9, (name, gaps)
 
 
+def test_a_step_costs_one_pass() -> None:
+    """And one more where two trials in a row fail, as most of the first do where steps start too long."""
+    problem = cases.problem("mean_gap")
+    found = mm.MirrorProx(steps=64, relative_accuracy=0.0).query(problem.at_level(level_of("mean_gap")), start(problem))
+    passes = found.samples / int(problem.data.size or 0)
+    assert 65 <= passes <= 1.1 * 65
+
+
+@pytest.mark.parametrize("name", ["robust", "fair_auc_inter"])
+def test_the_ratio_of_steps_does_not_wander_off(name: str) -> None:
+    """Over a sequence of queries at one level both parts of the point move, and the gap keeps falling."""
+    problem, oracle = cases.problem(name), mm.MirrorProx(relative_accuracy=0.0)
+    level, begun, gaps = problem.at_level(level_of(name)), start(problem), []
+    for query in range(12):
+        state = oracle.begin(level, begun, effort=1.2**query)
+        while not oracle.finished(state):
+            state = oracle.advance(state)
+        assert 0.03 <= float(state.size.ratio[0, 0]) <= 30.0
+        begun = oracle.estimate(state).next
+        gaps.append(float(state.best.upper[0] - state.best.lower[0]))
+    assert gaps[-1] <= 0.02 * gaps[0]
+
+
 @pytest.mark.parametrize("accuracy", [1e-1, 1e-2, 1e-3])
 def test_it_stops_when_the_gap_is_as_small_as_asked(accuracy: float) -> None:
     problem = cases.problem("fair_auc_inter")
