@@ -261,7 +261,7 @@ class ExactOracle(Oracle):
             state,
             best=best,
             active=state.active & ~done,
-            size=state.size.balanced(most),
+            size=where_runs(state.active, state.size.balanced(most), state.size),
             slack=xp.maximum(xp.asarray(slack[:, None], x), state.slack * 0.0 + _ROUNDING[x.dtype.itemsize]),
             sums=0.0 * state.sums,
             weight=0.0 * state.weight,

@@ -163,13 +163,14 @@ class MirrorProx(ExactOracle):
         if back.any():
             field, samples = where_runs(back, Field.at(problem, dual, x, y), field), samples + rows
             state = fail(state, field, field.finite(), state.steps + 1)
+        tried = size.tried(passed, in_x[:, None], in_y[:, None], growth=1.1, shrink=0.6)
         return replace(
             state,
             x=x,
             y=y,
             field=field,
             missed=missed,
-            size=size.tried(passed, in_x[:, None], in_y[:, None], growth=1.1, shrink=0.6),
+            size=where_runs(state.active, tried, size),
             sums=state.sums + xp.where(passed, weight * xp.concat((ahead, y_ahead.weights, scaled)), 0.0 * state.sums),
             weight=state.weight + weight,
             steps=state.steps + 1,

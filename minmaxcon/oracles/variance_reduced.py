@@ -198,11 +198,12 @@ class VarianceReduced(ExactOracle):
         weight = xp.where(passed, state.size.gamma, 0.0 * state.size.gamma)
         count = len(batches)
         x, y = where_runs(passed, after, (state.x, state.y))
+        tried = state.size.tried(passed, in_x, in_y, growth=1.05, shrink=0.5)
         return replace(
             state,
             x=x,
             y=y,
-            size=state.size.tried(passed, in_x, in_y, growth=1.05, shrink=0.5),
+            size=where_runs(state.active, tried, state.size),
             sums=state.sums + xp.where(passed, weight * sums, 0.0 * state.sums),
             weight=state.weight + count * weight,
             epoch=state.epoch + xp.where(passed, epoch, 0.0 * state.epoch),

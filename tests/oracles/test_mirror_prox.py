@@ -129,6 +129,7 @@ def parts(found: mm.Estimate) -> dict[str, Array]:
     assert dual is not None
     kept = {name: getattr(found, name) for name in ("x", "weights", "scaled", "upper", "values")}
     kept |= {"last x": found.next.x, "y": dual.weights, "alpha": dual.inner}
+    kept |= {f"steps {i}": part for i, part in enumerate(found.next.memory)}  # from which the next query starts
     return {name: np.asarray(to_numpy(value)) for name, value in kept.items()}
 
 
