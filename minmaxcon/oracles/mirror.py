@@ -60,8 +60,8 @@ class Steps:
     A trial that fails the method's inequality shrinks :math:`\gamma`, one that holds lets it grow a little. The ratio
     :math:`\sigma^2 = \eta/\tau` is the geometry; it is changed only between windows, and then so that the primal and
     the dual part of the inequality's left side become alike. A problem whose curvature in x is large gets dual steps
-    longer than primal ones. Where nothing curves both parts are alike at any :math:`\sigma`, and only noise would move it:
-    so each window pulls it a little towards 1.
+    longer than primal ones. Where nothing curves both parts are alike at any :math:`\sigma`, and only noise would move
+    it: so each window pulls it a little towards 1.
 
     Attributes
     ----------

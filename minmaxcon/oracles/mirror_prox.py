@@ -58,9 +58,9 @@ class MirrorProx(ExactOracle):
     .. math:: \langle\Phi(w_t) - \Phi(w_{t-1}), w_t - z_{t+1}\rangle \le
         \frac{V_x(w_t,z_t) + V_x(z_{t+1},w_t)}\eta + \frac{V_y(w_t,z_t) + V_y(z_{t+1},w_t)}\tau + \varepsilon,
 
-    with :math:`\varepsilon` a tenth of the gap that is known, for terms with kinks; else tried again with a shorter step,
-    and in place of :math:`\Phi(w_{t-1})` first the operator at the point that failed and then, as often as it takes,
-    :math:`\Phi(z_t)`. The estimate is the best of the step-weighted averages of w and the iterates,
+    with :math:`\varepsilon` a tenth of the gap that is known, for terms with kinks; else tried again with a shorter
+    step, and in place of :math:`\Phi(w_{t-1})` first the operator at the point that failed and then, as often as it
+    takes, :math:`\Phi(z_t)`. The estimate is the best of the step-weighted averages of w and the iterates,
     by exact evaluation: U is the value of the level problem at its x, and its duals have the best lower bound D.
 
     Parameters
@@ -69,8 +69,8 @@ class MirrorProx(ExactOracle):
         Largest number of trials of a query; of the first, where they grow. Each costs one pass over the data, and one
         more where two in a row fail. By default 20 there, and 1,000 of a query that stands alone.
     relative_accuracy : float
-        A run ends as soon as U - D is at most this share of abs(U). Below 1 the sign of the level's value is known, which
-        halves the bracket of the level method. At 0 only the accuracy counts that is asked for in the query.
+        A run ends as soon as U - D is at most this share of abs(U). Below 1 the sign of the level's value is known,
+        which halves the bracket of the level method. At 0 only the accuracy counts that is asked for in the query.
     entropy_weight : float or {"free", "theorem", "paper"}
         K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
     mixing : float

@@ -94,8 +94,8 @@ class VarianceReduced(ExactOracle):
         K, rounded up to whole pieces of 20 steps. By default half the number of batches in the data, so that the two
         evaluations of each step cost as much as the pass at the snapshot.
     relative_accuracy : float
-        A run ends as soon as U - D is at most this share of abs(U). Below 1 the sign of the level's value is known, which
-        halves the bracket of the level method. At 0 only the accuracy counts that is asked for in the query.
+        A run ends as soon as U - D is at most this share of abs(U). Below 1 the sign of the level's value is known,
+        which halves the bracket of the level method. At 0 only the accuracy counts that is asked for in the query.
     entropy_weight : float or {"free", "theorem", "paper"}
         K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
     mixing : float
