@@ -386,19 +386,23 @@ class Constant:
         The numbers.
     """
 
-    __slots__ = ("_kept", "value")
+    __slots__ = ("_device", "_dtype", "_kept", "_latest", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = np.array(to_numpy(value), dtype=np.float64)
         self.value.setflags(write=False)
         self._kept: dict[Any, Array] = {}
+        self._dtype, self._device, self._latest = None, None, None
 
     def like(self, x: Array) -> Array:
         """Return the constant with the precision and device of ``x``."""
-        key = (x.dtype, getattr(x, "device", None))  # a traced array is on no device yet
-        kept = self._kept.get(key)
+        dtype, device = x.dtype, getattr(x, "device", None)  # a traced array is on no device yet
+        if dtype is self._dtype and device == self._device:
+            return self._latest
+        kept = self._kept.get((dtype, device))
         if kept is None:
-            kept = self._kept[key] = namespace(x).asarray(self.value.copy(), x)
+            kept = self._kept[dtype, device] = namespace(x).asarray(self.value.copy(), x)
+        self._latest, self._dtype, self._device = kept, dtype, device
         return kept
 
     def __reduce__(self) -> tuple[type[Constant], tuple[Any]]:

@@ -96,6 +96,14 @@ class DistanceGenerator(ABC):
     def dual_norm(self, g: Array) -> Array:
         """Return the dual norm, shape (...,)."""
 
+    def squared_norm(self, u: Array) -> Array:
+        """Return the square of :meth:`norm`, shape (...,); a geometry that has it without a root overrides it."""
+        return self.norm(u) ** 2
+
+    def squared_dual_norm(self, g: Array) -> Array:
+        """Return the square of :meth:`dual_norm`, shape (...,)."""
+        return self.dual_norm(g) ** 2
+
     @abstractmethod
     def contains(self, u: Array, tolerance: float = 1e-9) -> Array:
         """Whether u lies in X up to ``tolerance`` in each defining inequality: booleans of shape (...,)."""
@@ -249,6 +257,14 @@ class EuclideanGenerator(DistanceGenerator):
     def dual_norm(self, g: Array) -> Array:
         """Return the Euclidean norm."""
         return self.norm(g)
+
+    def squared_norm(self, u: Array) -> Array:
+        """Return the inner product of u with itself."""
+        return namespace(u).dot(u, u)
+
+    def squared_dual_norm(self, g: Array) -> Array:
+        """Return the inner product of g with itself."""
+        return namespace(g).dot(g, g)
 
     def cvxpy_value(self, cp: Any, u: Any) -> Any:
         """See :meth:`DistanceGenerator.cvxpy_value`."""

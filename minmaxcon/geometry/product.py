@@ -177,11 +177,19 @@ class Product(_Slices, DistanceGenerator):
 
     def norm(self, u: Array) -> Array:
         """Return the root of the sum of the parts' squared norms."""
-        return namespace(u).sqrt(sum(part.norm(u[where]) ** 2 for part, where in self._plan))
+        return namespace(u).sqrt(self.squared_norm(u))
 
     def dual_norm(self, g: Array) -> Array:
         """Return the root of the sum of the parts' squared dual norms."""
-        return namespace(g).sqrt(sum(part.dual_norm(g[where]) ** 2 for part, where in self._plan))
+        return namespace(g).sqrt(self.squared_dual_norm(g))
+
+    def squared_norm(self, u: Array) -> Array:
+        """Return the sum of the parts' squared norms."""
+        return sum(part.squared_norm(u[where]) for part, where in self._plan)
+
+    def squared_dual_norm(self, g: Array) -> Array:
+        """Return the sum of the parts' squared dual norms."""
+        return sum(part.squared_dual_norm(g[where]) for part, where in self._plan)
 
 
 def product(parts: Sequence[Any]) -> DistanceGenerator:

@@ -77,7 +77,7 @@ class ExtraGradient(StochasticOracle):
             extra = nothing if proximal is None else proximal.value(primal, x_ahead)[..., None]
             joined = xp.concat((x_ahead, y_ahead.weights, scaled, u, v, extra, size))
             joined *= weight
-            sums += joined
+            sums += xp.double(joined)  # an addition that converts takes several times as long
             weight_sum += weight
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)

@@ -67,7 +67,7 @@ class SMD(StochasticOracle):
             size = xp.dot(gradient, gradient)[..., None]
             joined = xp.concat((x, y.weights, scaled, u, v, extra, size))
             joined *= weight
-            sums += joined
+            sums += xp.double(joined)  # an addition that converts takes several times as long
             weight_sum += weight
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)

@@ -183,8 +183,8 @@ class Adaptive(StepRule):
     ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         xp, geometry = namespace(x), problem.primal
-        distance = xp.maximum(memory.distance, (geometry.norm(x - memory.origin) ** 2)[..., None])
-        gradients = memory.gradients + (geometry.dual_norm(gradient) ** 2)[..., None]
+        distance = xp.maximum(memory.distance, geometry.squared_norm(x - memory.origin)[..., None])
+        gradients = memory.gradients + geometry.squared_dual_norm(gradient)[..., None]
         duals = memory.duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
         eta, steps = xp.sqrt(distance / gradients), memory.steps + 1
         after = _Travel(memory.origin, distance, gradients, duals, memory.scale, steps)
