@@ -214,6 +214,7 @@ def steps(
     *,
     seconds: float = 30.0,
     runs: str = "1,16,256,1024",
+    engines: str | None = None,
     peers: Peers = True,
     seed: int = 0,
     json: Flag = False,
@@ -230,6 +231,9 @@ def steps(
         Time to measure for; about five more pass before the first measurement.
     runs
         Numbers of runs that one solve carries, separated by commas.
+    engines
+        Some of numpy, torch and jax, separated by commas; by default those that are installed. With jax all problems
+        are measured beside, interpreted and compiled.
     peers
         Whether other packages are measured where they are installed.
     seed
@@ -243,7 +247,10 @@ def steps(
 
     from .study.bench import bench_steps
 
-    result = bench_steps(seconds=seconds, runs=_counts(runs), peers=peers, seed=seed, progress=not quiet)
+    wanted = None if engines is None else [name.strip() for name in engines.split(",")]
+    result = bench_steps(
+        seconds=seconds, runs=_counts(runs), engines=wanted, peers=peers, seed=seed, progress=not quiet
+    )
     Output(json=json, quiet=quiet).result(to_json(result.as_dict()) if json else result.table())
 
 

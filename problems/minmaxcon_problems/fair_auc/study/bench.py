@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,15 @@ from tqdm import tqdm
 
 from minmaxcon.arrays import namespace
 from minmaxcon.core import MinMaxProblem, Position, Start
-from minmaxcon.errors import InvalidInput
+from minmaxcon.errors import InvalidInput, MinMaxConError
 from minmaxcon.oracles import SMD
-from minmaxcon.registry import plugin
+from minmaxcon.registry import plugin, plugin_names
 from minmaxcon.results import describe_machine, load_average, one_thread, versions
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 
 from .peers import Peer, installed_peers
 
-__all__ = ["PeerTime", "StepTime", "StepsResult", "Target", "bench_steps", "targets"]
+__all__ = ["PeerTime", "ProblemTime", "StepTime", "StepsResult", "Target", "bench_steps", "targets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,21 @@ class StepTime:
     run_step: float
     spread: tuple[float, float]
     products: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemTime:
+    """Median microseconds of a step of one problem, interpreted and compiled, with one run in float64.
+
+    ``ratio`` is the median over the rounds of the first divided by the second, ``compiling`` the seconds that the first
+    compiled block took.
+    """
+
+    problem: str
+    interpreted: float
+    compiled: float
+    ratio: float
+    compiling: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +89,13 @@ class Target:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepsResult:
-    """The times of a measurement, the aims, notes on a busy machine and missing peers, and what repeats it."""
+    """The times of a measurement, and of all problems where JAX is installed.
+
+    Beside them stand the aims, notes on a busy machine and missing peers, and what repeats the measurement.
+    """
 
     steps: list[StepTime]
+    problems: list[ProblemTime]
     peers: list[PeerTime]
     targets: list[Target]
     notes: list[str]
@@ -93,7 +113,7 @@ class StepsResult:
 
 
 def targets(steps: Sequence[StepTime], peers: Sequence[PeerTime]) -> list[Target]:
-    """Return the aims for NumPy in float32 for which there is a number."""
+    """Return the aims for NumPy and for compiled steps, in float32, for which there is a number."""
     own = {one.runs: one for one in steps if (one.engine, one.dtype) == ("numpy", "float32")}
     found = []
     if 1 in own:
@@ -105,6 +125,16 @@ def targets(steps: Sequence[StepTime], peers: Sequence[PeerTime]) -> list[Target
     ratios = [one.ratio for one in peers if one.package == "cooper-optim" and one.ratio is not None]
     if ratios:
         found.append(Target("times as fast as Cooper, R = 1", "at least 5", min(ratios), min(ratios) >= 5.0))
+    fast = {one.runs: one for one in steps if (one.engine, one.dtype) == ("jax", "float32")}
+    if 1 in own and 1 in fast:
+        gain = own[1].step / fast[1].step
+        found.append(Target("compiled over interpreted, R = 1", "at least 6", gain, gain >= 6.0))
+        if ratios:
+            gain *= min(ratios)
+            found.append(Target("compiled over Cooper, R = 1", "at least 25", gain, gain >= 25.0))
+    if 256 in fast:
+        over = fast[256].step / fast[256].products
+        found.append(Target("compiled / products, R = 256", "at most 2.5", over, over <= 2.5))
     return found
 
 
@@ -116,20 +146,28 @@ def _lines(result: StepsResult) -> Iterator[str]:
     )
     load = "unknown" if machine["load_average"] is None else f"{machine['load_average']:.2f}"
     yield f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}, load average {load}"
-    names = ("minmaxcon", "python", "numpy", "torch")
-    yield ", ".join(f"{name} {result.versions[name]}" for name in names)
+    names = ("minmaxcon", "python", "numpy", "torch", "jax")
+    yield ", ".join(f"{name} {result.versions[name]}" for name in names if result.versions.get(name))
     yield ""
     head = ("us a step", "quartiles", "us a run-step", "two products", "step/products")
     yield f"{'engine':<8}{'precision':<11}{'R':>5}{head[0]:>12}{head[1]:>18}{head[2]:>15}{head[3]:>14}{head[4]:>15}"
     last = None
-    for one in result.steps:
-        kind = (one.engine, one.dtype)
+    for step in result.steps:
+        kind = (step.engine, step.dtype)
         shown = kind if kind != last else ("", "")
         last = kind
         yield (
-            f"{shown[0]:<8}{shown[1]:<11}{one.runs:>5,}{one.step:>12,.1f}{_spread(one.spread):>18}"
-            f"{one.run_step:>15,.2f}{one.products:>14,.1f}{one.step / one.products:>15.1f}"
+            f"{shown[0]:<8}{shown[1]:<11}{step.runs:>5,}{step.step:>12,.1f}{_spread(step.spread):>18}"
+            f"{step.run_step:>15,.2f}{step.products:>14,.1f}{step.step / step.products:>15.1f}"
         )
+    if result.problems:
+        yield ""
+        yield "All problems, R = 1, batch 100, float64 (interpreted by NumPy, compiled by JAX):"
+        yield f"{'problem':<18}{'us interpreted':>15}{'us compiled':>13}{'times':>8}{'s to compile':>14}"
+        for one in result.problems:
+            yield (
+                f"{one.problem:<18}{one.interpreted:>15,.1f}{one.compiled:>13,.1f}{one.ratio:>8.1f}{one.compiling:>14.2f}"
+            )
     if result.peers:
         yield ""
         yield "Other packages, R = 1, the same mini-batches and constraints (torch, float32, autograd):"
@@ -141,9 +179,9 @@ def _lines(result: StepsResult) -> Iterator[str]:
         yield "times: over minmaxcon's step (numpy, float32, R = 1); the median over the rounds"
     if result.targets:
         yield ""
-        yield "Targets on a quiet machine (numpy, float32):"
+        yield "Targets on a quiet machine (float32):"
         for target in result.targets:
-            yield f"  {target.name:<32}{target.aim:<13}{target.found:>8.2f}  {'met' if target.met else 'not met'}"
+            yield f"  {target.name:<34}{target.aim:<13}{target.found:>8.2f}  {'met' if target.met else 'not met'}"
     if result.notes:
         yield ""
         yield from result.notes
@@ -153,17 +191,25 @@ def _spread(spread: tuple[float, float]) -> str:
     return f"{spread[0]:,.1f} - {spread[1]:,.1f}"
 
 
-_KINDS = (("numpy", "float32"), ("numpy", "float64"), ("torch", "float32"))
+_KINDS = {
+    "numpy": ("float32", "float64"),
+    "torch": ("float32",),
+    "jax": ("float32", "float64"),
+}
 _BLOCK = 100  # steps between two looks at the clock, fewer where runs are many
 _QUIET = 0.5  # a load average up to which a machine counts as quiet
 
 
 @dataclass(slots=True)
 class _Contestant:
-    """Something to measure: ``block()`` makes some steps and returns how many; ``times`` are microseconds a step."""
+    """Something to measure: ``block()`` makes some steps and returns how many.
+
+    ``times`` are microseconds a step, ``first`` the seconds of the first block.
+    """
 
     block: Callable[[], int]
     times: list[float] = field(default_factory=list)
+    first: float = 0.0
 
     def visit(self, seconds: float) -> None:
         steps, begin = 0, time.perf_counter()
@@ -188,6 +234,7 @@ def bench_steps(
     *,
     seconds: float = 30.0,
     runs: Sequence[int] = (1, 16, 256, 1024),
+    engines: Sequence[str] | None = None,
     peers: bool = True,
     batch_size: int = 100,
     features: int = 123,
@@ -200,6 +247,8 @@ def bench_steps(
 
     ``seconds`` are shared evenly by all that is measured, each visited at least once in every one of the ``rounds``
     over which medians are taken. Each number of ``runs`` is one solve; installed ``peers`` see the same mini-batches.
+    ``engines`` are those of ``numpy``, ``torch`` and ``jax`` that are installed; with ``jax`` all problems are measured
+    beside, interpreted and compiled.
     The data are synthetic, of dense features, and 70% of the rows train. ``progress`` shows a bar on standard error
     that counts the rounds, where that is a terminal. Raises InvalidInput for a number out of range, UnknownName where
     the fair AUC problem is not installed.
@@ -216,16 +265,20 @@ def bench_steps(
     before = load_average()
     with one_thread():
         data = _synthetic(rows, features, seed)
-        problems = {kind: _problem(data, *kind) for kind in _KINDS}
-        found, missing = installed_peers(problems["torch", "float32"]) if peers else ([], [])
+        names = _engines(engines)
+        problems = {(name, dtype): _problem(data, name, dtype) for name in names for dtype in _KINDS[name]}
+        by_torch = problems.get(("torch", "float32")) or _problem(data, "torch", "float32")
+        found, missing = installed_peers(by_torch) if peers else ([], [])
         ours: dict[tuple[str, str, int], _Contestant] = {}
         limits: dict[tuple[str, str, int], _Contestant] = {}
         for (engine, dtype), problem in problems.items():
             for count in runs:
                 ours[engine, dtype, count] = _Contestant(_mirror_descent(problem, count, batch_size, seed))
                 limits[engine, dtype, count] = _Contestant(_products(problem, count, batch_size, seed))
-        theirs = [_Contestant(_peer(peer, problems["torch", "float32"], batch_size, seed)) for peer in found]
-        contestants = [*ours.values(), *limits.values(), *theirs]
+        theirs = [_Contestant(_peer(peer, by_torch, batch_size, seed)) for peer in found]
+        pairs, absent = _pairs(batch_size, seed) if "jax" in names else ({}, [])
+        missing = [*missing, *absent]
+        contestants = [*ours.values(), *limits.values(), *theirs, *(one for pair in pairs.values() for one in pair)]
         share = _measure(contestants, seconds, rounds, progress)
         environment = versions() | {peer.package: peer.version for peer in found}
     steps = [
@@ -236,6 +289,7 @@ def bench_steps(
     machine = {**describe_machine(), "load_average": before, "load_average_after": load_average(), "own_share": share}
     return StepsResult(
         steps=steps,
+        problems=[_problem_time(name, *pair) for name, pair in pairs.items()],
         peers=times,
         targets=targets(steps, times),
         notes=[*_busy(before, share, machine["cores"]), *missing],
@@ -243,6 +297,7 @@ def bench_steps(
             "seconds": seconds,
             "rounds": rounds,
             "runs": runs,
+            "engines": names,
             "batch_size": batch_size,
             "features": features,
             "rows": rows,
@@ -257,13 +312,43 @@ def bench_steps(
 def _measure(contestants: Sequence[_Contestant], seconds: float, rounds: int, progress: bool) -> float:
     """Let all take turns; return the share of the time that this process had a processor."""
     for one in contestants:
+        begin = time.perf_counter()
         one.block()  # caches fill, and what is made at the first step is made
+        one.first = time.perf_counter() - begin
     each = seconds / (rounds * len(contestants))
     wall, own = time.perf_counter(), time.process_time()
     for _ in tqdm(range(rounds), desc="rounds", leave=False, disable=None if progress else True):
         for one in contestants:
             one.visit(each)
     return round((time.process_time() - own) / (time.perf_counter() - wall), 3)
+
+
+def _engines(wanted: Sequence[str] | None) -> list[str]:
+    if wanted is None:
+        return [name for name in _KINDS if find_spec(name) is not None]
+    for name in wanted:
+        if name not in _KINDS:
+            raise InvalidInput("engines", name, f"must be some of {', '.join(_KINDS)}, separated by commas.")
+    return list(dict.fromkeys(wanted))
+
+
+def _pairs(batch_size: int, seed: int) -> tuple[dict[str, tuple[_Contestant, _Contestant]], list[str]]:
+    """Return every problem that can be loaded, interpreted and compiled, and a sentence for each other one."""
+    pairs, missing = {}, []
+    for name in plugin_names():
+        try:
+            both = [plugin(name).load(engine=engine) for engine in ("numpy", "jax")]
+        except (TypeError, MinMaxConError) as error:  # its data or an option are not there
+            missing.append(f"{name} is not measured: {error}")
+            continue
+        first, second = (_Contestant(_mirror_descent(one, 1, batch_size, seed)) for one in both)
+        pairs[name] = first, second
+    return pairs, missing
+
+
+def _problem_time(name: str, slow: _Contestant, fast: _Contestant) -> ProblemTime:
+    ratio = statistics.median(one / other for one, other in zip(slow.times, fast.times, strict=True))
+    return ProblemTime(name, slow.median, fast.median, ratio, fast.first)
 
 
 def _synthetic(rows: int, features: int, seed: int) -> LabelledData:
@@ -285,7 +370,7 @@ def _start(seed: int) -> Position:
 
 
 def _mirror_descent(problem: MinMaxProblem, runs: int, batch_size: int, seed: int) -> Callable[[], int]:
-    several = problem.with_bounds(*[np.linspace(1.05, 2.0, runs)] * len(problem.constraints))
+    several = problem if runs == 1 else problem.with_bounds(*[np.linspace(1.05, 2.0, runs)] * len(problem.constraints))
     oracle = SMD(steps=10**12, batch_size=batch_size, block=_block(runs))
     level = several.at_level(np.full(runs, 0.5))
     state = oracle.begin(level, Start(several.start_point(runs), None, _start(seed)))

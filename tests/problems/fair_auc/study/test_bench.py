@@ -18,7 +18,7 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.study import bench, peers
 from minmaxcon_problems.fair_auc.study.bench import PeerTime, StepTime, bench_steps, targets
 
-SMALL = {"seconds": 0.01, "rounds": 3, "rows": 400, "features": 7}
+SMALL = {"seconds": 0.01, "rounds": 3, "rows": 400, "features": 7, "engines": ("numpy", "torch")}
 PEERS = {"cooper-optim": "cooper", "humancompatible-train": "humancompatible.train"}
 
 
@@ -87,7 +87,7 @@ def test_a_missing_package_is_named_with_the_remedy(problem, monkeypatch):
 
 def test_the_result_as_data_is_valid_json_and_complete(result):
     data = json.loads(to_json(result.as_dict()))
-    assert set(data) == {"steps", "peers", "targets", "notes", "settings", "machine", "versions"}
+    assert set(data) == {"steps", "problems", "peers", "targets", "notes", "settings", "machine", "versions"}
     assert len(data["steps"]) == 6
     assert data["settings"]["runs"] == [1, 16]
     assert data["settings"]["batch_size"] == 100
@@ -114,6 +114,19 @@ def test_without_peers_none_is_measured_and_none_is_missed():
     assert [target.name for target in result.targets] == ["us a step, R = 1"]
 
 
+def test_problems_are_measured_interpreted_and_compiled(monkeypatch):
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+    monkeypatch.setattr(bench, "plugin_names", lambda: ("toy", "worst_group"))
+    result = bench_steps(runs=(1,), peers=False, **{**SMALL, "engines": ("numpy", "jax")})
+    assert [one.engine for one in result.steps] == ["numpy", "numpy", "jax", "jax"]
+    assert [one.problem for one in result.problems] == ["toy", "worst_group"]
+    for one in result.problems:
+        assert one.compiling > 0
+        assert 0 < one.ratio < math.inf
+    assert "toy" in result.table()
+    assert "compiled over interpreted, R = 1" in [target.name for target in result.targets]
+
+
 def test_threads_are_put_back():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -134,6 +147,7 @@ def test_threads_are_put_back():
         ("rows", 3),
         ("rounds", 0),
         ("features", 0),
+        ("engines", ("cupy",)),
     ],
 )
 def test_numbers_out_of_range_are_refused_by_name(argument, value):
