@@ -93,6 +93,23 @@ class MLP(_Autograd):
         units = wide.sigmoid().reshape(*offset.shape, features.shape[0])
         return (outer[..., None, :] @ units)[..., 0, :]
 
+    def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """See :meth:`Model.evaluate`: autograd with torch, by the chain rule with other engines."""
+        xp = namespace(w)
+        if xp.name == "torch":
+            return super().evaluate(w, features)
+        inner, offset, outer = self.layers(w)
+        lead, rows = tuple(w.shape[:-1]), int(features.shape[0])
+        wide = inner.reshape(-1, self.features) @ features.T + offset.reshape(-1, 1)
+        units = (0.5 + 0.5 * xp.tanh(0.5 * wide)).reshape(*lead, self.hidden, rows)
+
+        def pullback(slope: Array) -> Array:
+            pushed = outer[..., None] * slope[..., None, :] * (units * (1.0 - units))
+            in_inner = (pushed.reshape(-1, rows) @ features).reshape(*lead, self.hidden * self.features)
+            return xp.concat([in_inner, pushed.sum(-1), (units @ slope[..., None])[..., 0]])
+
+        return (outer[..., None, :] @ units)[..., 0, :], pullback
+
     def layers(self, w: Array) -> tuple[Array, Array, Array]:
         """Return the parts of w (..., d): U (..., hidden, p), b (..., hidden) and v (..., hidden), in this order."""
         end = self.hidden * self.features

@@ -204,3 +204,12 @@ def test_devices() -> None:
         mm.Finite({"z": [1.0]}, engine="torch", device="nowhere")
     with pytest.raises(mm.InvalidInput, match='"cpu" alone'):
         mm.Finite({"z": [1.0]}, device="cuda")
+
+
+def test_networks_are_compiled() -> None:
+    """The paper's network, traced, against torch's autograd."""
+    ends = []
+    for engine in ("torch", "jax"):
+        made = mm.load_problem("fair_auc", model="mlp", engine=engine)
+        ends.append(trajectory(made, SMD(steps=60, batch_size=20), [0.5])[-1])
+    np.testing.assert_allclose(ends[1].x, np.asarray(ends[0].x), rtol=1e-8, atol=1e-10)

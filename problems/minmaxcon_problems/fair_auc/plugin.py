@@ -103,7 +103,7 @@ class FairAUC(mm.ProblemPlugin):
         model : {"linear", "mlp"} or Model
             The scoring model; ``"mlp"`` has one layer of 10 sigmoid units.
         engine : {"numpy", "torch", "jax"}
-            Array engine; networks always use torch.
+            Array engine; networks use torch where it is not ``"jax"``.
         dtype : {"float64", "float32"}
             Precision; networks always use torch's.
 
@@ -200,11 +200,12 @@ class FairAUC(mm.ProblemPlugin):
     @staticmethod
     def _model(model: Any, features: int, engine: str) -> tuple[mm.Model, str]:
         if isinstance(model, mm.Model):
-            return model, "torch" if isinstance(model, mm.MLP | mm.TorchModule) else engine
+            own = mm.TorchModule if engine == "jax" else mm.MLP | mm.TorchModule
+            return model, "torch" if isinstance(model, own) else engine
         if model == "linear":
             return mm.Linear(features), engine
         if model == "mlp":
-            return mm.mlp(features), "torch"
+            return mm.mlp(features), engine if engine == "jax" else "torch"
         raise mm.UnknownName("model", str(model), ("linear", "mlp"))
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:

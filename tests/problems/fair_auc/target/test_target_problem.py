@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
@@ -139,7 +140,6 @@ def test_the_starting_point_meets_every_target() -> None:
 
 
 def test_any_network() -> None:
-    import torch
 
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(6, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
@@ -181,7 +181,7 @@ def test_targets_in_range() -> None:
         ({"warmup_steps": 2.5}, r"warmup_steps=2.5: .*whole number"),
         ({"row_weight": -np.ones(400)}, r"row_weight=.*positive"),
         ({"row_weight": np.ones(5)}, r"row_weight=.*400 rows"),
-        ({"model": mm.MLP(6, 2), "engine": "numpy"}, r"torch"),
+        ({"model": mm.TorchModule(torch.nn.Linear(6, 1), 9.0), "engine": "numpy"}, r"torch"),
     ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
