@@ -12,12 +12,15 @@ J. Platt, Probabilistic outputs for support vector machines, Advances in Large M
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["LogOdds"]
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+
+__all__ = ["GroupCalibration", "LogOdds", "calibration_by_group", "lines_by_group"]
 
 _LEAST = 1e-3
 """Least slope, for scores of unit deviation: scores no better than chance keep their order all the same."""
@@ -85,3 +88,58 @@ def _polished(line: Any, unit: Any, target: Any, share: Any) -> Any:
             return line
         line = line - step
     return line
+
+
+_APPARENT = 0.05
+"""Error of a group's mean probability from which a warning tells of it, where chance does not explain it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCalibration:
+    """The mean probability of the positive label in a group of so many rows, and the share of rows that have it."""
+
+    value: Any
+    rows: int
+    predicted: float
+    observed: float
+
+    @property
+    def error(self) -> float:
+        """Mean probability less the share."""
+        return self.predicted - self.observed
+
+    @property
+    def apparent(self) -> bool:
+        """Whether the error is above 0.05, and above three standard deviations of the share."""
+        deviation = math.sqrt(max(self.observed * (1.0 - self.observed), 0.0) / self.rows)
+        return abs(self.error) > max(_APPARENT, 3.0 * deviation)
+
+
+def _members(rows: LabelledData) -> list[tuple[Any, Any]]:
+    """Return values and masks (n,) of the groups: each of several, or one and the others."""
+    found = [(value, signs > 0) for value, _, signs in rows.each_group]
+    return found if rows.more_groups is not None else [*found, (rows.each_group[0][1], rows.group < 0)]
+
+
+def lines_by_group(line: LogOdds, scores: Any, rows: LabelledData, row_weight: Any = None) -> tuple[LogOdds, ...]:
+    """Return the line of each group, or the one for all where a group has rows of one class only."""
+    positive, found = rows.label > 0, []
+    for _, mine in _members(rows):
+        both = positive[mine].any() and not positive[mine].all()
+        weight = None if row_weight is None else row_weight[mine]
+        found.append(LogOdds.fit(scores[mine], positive[mine], weight) if both else line)
+    return tuple(found)
+
+
+def calibration_by_group(
+    line: LogOdds, by_group: tuple[LogOdds, ...], scores: Any, rows: LabelledData, row_weight: Any = None
+) -> tuple[GroupCalibration, ...]:
+    """Return how far probabilities are off in each group; ``by_group`` are the lines by group, if there are any."""
+    found, weight = [], np.ones(len(rows)) if row_weight is None else row_weight
+    for k, (value, mine) in enumerate(_members(rows)):
+        if mine.any():
+            share = weight[mine] / weight[mine].sum()
+            chance = np.exp(-np.logaddexp(0.0, -(by_group[k] if by_group else line)(scores[mine])))
+            observed = float(share @ (rows.label[mine] > 0))
+            found.append(GroupCalibration(value, int(mine.sum()), float(share @ chance), observed))
+    return tuple(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,25 +13,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import minmaxcon as mm
-from minmaxcon.errors import DataError
+from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon.results import check_file, write_file
 from minmaxcon_problems.fair_auc.datasets import stratified_indices
-from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metrics
 
+from .calibration import GroupCalibration
 from .dataset import fit_dataset
+from .groups import signs_of_values, with_groups
 from .incremental import Incremental
 from .inputs import (
-    MOST_COMPARED,
     SENSITIVE,
     as_it_was_if_refused,
-    feature_names,
-    group_signs,
     one_row,
     only,
-    positive_code,
     present,
     require_aligned,
     seed_of,
@@ -40,6 +38,7 @@ from .inputs import (
 )
 from .measures import LabelledScores, scores_of_classifier
 from .report import Evidence, report_page, summary_html
+from .rows import given_rows, training_rows, validation_rows
 from .shrinkage import Shrinkage
 from .training import Fitted, asked_of, fit_rows, fit_stream
 
@@ -51,7 +50,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     .. math:: \max_h AUC(h; D_+, D_-) \ \text{s.t.}\  |AUC(h; G_1, G_1') - AUC(h; G_2, G_2')| \le \mathtt{max\_gap}
 
-    X is what the model sees; the sensitive attribute is needed for fitting only, and is a feature only if X has it.
+    X is what the model sees; the sensitive attribute is needed for fitting only, and is read by the model only with
+    ``use_group``, or if X has it.
 
     Parameters
     ----------
@@ -59,9 +59,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The fairness metric: ``"group"``, ``"inter_group"``, ``"intra_group"``, ``"positive_equality_gap"``,
         ``"negative_equality_gap"``, ``"bpsn_bnsp"``, or the subsets :math:`G_1, G_1', G_2, G_2'`. Of a list of names
         the largest gap is bound.
-    max_gap : float, optional
-        Largest true gap, in [0, 1], on the training data, or on a held-out part of them: see ``validation_fraction``.
-        0.02 by default, where ``kappa`` is not given.
+    max_gap : float or list of float, optional
+        Largest true gap, in [0, 1], on the training data, or on rows held out: see ``validation_fraction``. 0.02 by
+        default, where ``kappa`` is not given. Of several limits, solved at once, the model is the one of the smallest
+        limit whose AUC is within one standard error of the best among those that are met; ``path_`` has all.
     kappa : float, optional
         In the place of ``max_gap``, the bound :math:`1 + \kappa` of the paper's quadratic surrogate, which certifies
         optimality but does not say what the true gap will be.
@@ -92,6 +93,14 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         fewer rows; of more, each one against the rest, and the largest gap is bound.
     unknown : {"refuse", "own_group", "drop"}
         What a missing value of the sensitive features is: an error, the group "unknown", or a row to leave out.
+    use_group : bool, "shift" or "coefficients"
+        Whether the model may read the group: with True, or "shift", each group has a shift of its own, with
+        "coefficients" coefficients of its own, too, trained together under the target. ``predict`` and the like then
+        take ``sensitive_features``. Whether that is lawful is yours to know.
+    calibration : {"all", "by_group"}
+        Whether probabilities come from one line for all rows, or from one for each group, which needs ``use_group``.
+        Probabilities by group rank rows of different groups in another way than ``decision_function``, whose gap it is
+        that meets ``max_gap``.
     standardize : bool
         Whether features are standardised for training: centred and scaled, sparse ones scaled only. ``coef_`` is in raw
         units all the same.
@@ -130,6 +139,12 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         AUC of the model without constraint less that of this one.
     target_ : float or None
         Gap that training was held to.
+    max_gap_ : float or None
+        The limit: that of several which was chosen.
+    path_ : tuple of FairAUCClassifier
+        The fitted models of all limits, in the order of ``max_gap``.
+    calibration_ : tuple of GroupCalibration
+        By how much probabilities are off in each group.
     alpha_ : float
         Strength of the ridge penalty.
     alpha_path_ : Shrinkage or None
@@ -137,7 +152,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     certificate_ : Certificate or None
         Bounds on the optimal value, with ``kappa``.
     coef_, intercept_ : ndarray (1, d), (1,)
-        Of the decision function, for a linear model, in raw units.
+        Of the decision function, for a linear model, in raw units; with ``use_group`` those of the groups follow, as
+        ``feature_names_`` has them.
     solution_, trace_, n_iter_
         The solver's course.
 
@@ -170,6 +186,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     # How scikit-learn lets a class declare what it asks for, so that users need not call set_fit_request.
     __metadata_request__fit: Mapping[str, bool] = {SENSITIVE: True, "sample_weight": True}
     __metadata_request__partial_fit: Mapping[str, bool] = {SENSITIVE: True, "sample_weight": True}
+    __metadata_request__decision_function: Mapping[str, bool] = {SENSITIVE: True}
+    __metadata_request__predict: Mapping[str, bool] = {SENSITIVE: True}
+    __metadata_request__predict_proba: Mapping[str, bool] = {SENSITIVE: True}
 
     def __init__(
         self,
@@ -186,6 +205,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         positive: Any = None,
         protected: Any = None,
         unknown: Literal["refuse", "own_group", "drop"] = "refuse",
+        use_group: bool | Literal["shift", "coefficients"] = False,
+        calibration: Literal["all", "by_group"] = "all",
         standardize: bool = True,
         radius: float = 10.0,
         score_bound: float | None = None,
@@ -206,6 +227,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.positive = positive
         self.protected = protected
         self.unknown = unknown
+        self.use_group = use_group
+        self.calibration = calibration
         self.standardize = standardize
         self.radius = radius
         self.score_bound = score_bound
@@ -214,7 +237,18 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.max_rows_per_cell = max_rows_per_cell
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sensitive_features_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
         """Fit the model to rows at hand; what :meth:`partial_fit` has remembered is dropped.
 
         Parameters
@@ -236,6 +270,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         sample_weight : array_like (n,), optional
             How many rows each row stands for, at least 0; a row of weight 0 is left out. Objective, gap and all
             measures are weighted.
+        X_val, y_val, sensitive_features_val, sample_weight_val
+            Rows of your own that are to meet ``max_gap``, in the place of a part of the training rows.
 
         Raises
         ------
@@ -247,59 +283,37 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         ConvergenceWarning
             The target was not met, or the model gives all rows one score.
         UserWarning
-            No sensitive features.
+            No sensitive features; probabilities that are off in a group by more than 0.05 and chance.
         """
         if isinstance(y, str):
+            if X_val is not None:
+                raise InvalidInput("X_val", "given", "is for rows at hand; leave it out for a data set.")
             with as_it_was_if_refused(self):
                 fit_dataset(self, X, y, sensitive_features, sample_weight)
             return self
         with as_it_was_if_refused(self):
-            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
-            asked = asked_of(self, seed_of(self.random_state))
-            features, labels = validated(self, X, y, reset=True)
-            weight = None if sample_weight is None else weights_of(sample_weight, len(labels))
-            kept = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0
-            column: Any = None
-            if sensitive_features is not None:
-                column = sensitive_column(sensitive_features, len(labels), self.unknown)
-                kept &= present(column)
-            if not kept.all():
-                features, labels = features[kept], labels[kept]
-                weight, column = (None if part is None else part[kept] for part in (weight, column))
-            classes, code = np.unique(labels, return_inverse=True)
-            listed = classes.tolist()
-            if len(listed) < 2:
-                raise DataError("y", f"has one class only, {listed[0]!r} in every row; give rows of two classes.")
-            chosen = positive_code(listed, self.positive)
-            sign, constrained = np.where(code == chosen, 1, -1).astype(np.int8), sensitive_features is not None
-            group, group_values, groups = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE), ()
-            if constrained:
-                group, group_values, groups = group_signs(column, self.protected, MOST_COMPARED)
-            else:
+            own = X_val is not None
+            _require_own_rows(self, own, (y_val, sensitive_features_val, sample_weight_val))
+            asked = asked_of(self, seed_of(self.random_state), held_out=own)
+            given = given_rows(self, X, y, sensitive_features, sample_weight, reset=True)
+            rows, classes = training_rows(self, given)
+            constrained = sensitive_features is not None
+            if not constrained:
                 _warn_unconstrained()
-            values = (listed[1 - chosen], listed[chosen])
-            first, more = (group[:, 0], group[:, 1:]) if group.ndim == 2 else (group, None)
-            rows = LabelledData(
-                features,
-                sign,
-                first,
-                feature_names(self),
-                values,
-                group_values,
-                "the training data",
-                more_groups=more,
-                groups=groups,
-            )
-            total = float(len(sign) if weight is None else weight.sum())
-            weight = None if weight is None or weight.min() == weight.max() else weight
-            validation, held_out, share = None, None, self.validation_fraction
-            if share is not None:
+            weight, total, share = given.row_weight, given.total, self.validation_fraction
+            validation, held_out = None, None
+            if own:
+                judged = given_rows(
+                    self, X_val, y_val, sensitive_features_val, sample_weight_val, reset=False, suffix="_val"
+                )
+                validation, held_out = validation_rows(judged, rows), judged.row_weight
+            elif share is not None:
                 parts = stratified_indices(rows, (1.0 - share, share), asked.target.seed)
+                total *= len(parts[0]) / len(rows) if weight is None else float(weight[parts[0]].sum() / weight.sum())
                 rows, validation = (
                     replace(rows.select(part), name=name)
                     for part, name in zip(parts, ("the training part", "the held-out part"), strict=True)
                 )
-                total *= len(rows) / len(sign) if weight is None else float(weight[parts[0]].sum() / weight.sum())
                 weight, held_out = (None, None) if weight is None else (weight[part] for part in parts)
             self._fitted = fit_rows(
                 self,
@@ -308,7 +322,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 validation,
                 classes,
                 constrained=constrained,
-                groups=groups,
+                groups=rows.groups,
                 total=total,
                 row_weight=weight,
                 validation_weight=held_out,
@@ -410,8 +424,15 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """The labels (2,), sorted."""
         return self._result().classes
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> Any:
         """Return the log-odds (n,) of the second class.
+
+        Parameters
+        ----------
+        X : array_like, data frame or CSR (n, d)
+            Features.
+        sensitive_features : array_like (n,), optional
+            Groups, which a model fitted with ``use_group`` needs, and no other one takes.
 
         Raises
         ------
@@ -421,18 +442,38 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             X is not finite, or has other features than those fitted.
         """
         result = self._result()
-        return result.decision(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if result.use_group:
+            signs = signs_of_values(sensitive_features, features.shape[0], result.groups, result.compared)
+            features = with_groups(features, signs, result.use_group)
+        elif sensitive_features is not None:
+            raise InvalidInput(SENSITIVE, "given", "the model does not read the group: leave them out.")
+        return result.decision(features)
 
-    def predict(self, X: Any) -> Any:
-        """Return the class (n,) of each row: the second one where its probability is above one half."""
-        decision = self.decision_function(X)
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> Any:
+        """Return the class (n,) of each row: the second one where its probability is above one half.
+
+        Parameters are those of :meth:`decision_function`.
+        """
+        decision = self._calibrated(X, sensitive_features)
         return self.classes_[(decision > 0).astype(np.int64)]
 
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities (n, 2) of the classes, by Platt's calibration."""
-        decision = self.decision_function(X)
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Any:
+        """Return the probabilities (n, 2) of the classes, by Platt's calibration, by group where that was asked for.
+
+        Parameters are those of :meth:`decision_function`.
+        """
+        decision = self._calibrated(X, sensitive_features)
         # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
         return np.exp(-np.logaddexp(0.0, np.stack([decision, -decision], axis=1)))
+
+    def _calibrated(self, X: Any, sensitive_features: Any) -> Any:
+        """Return the log-odds (n,) behind the probabilities of the second class."""
+        decision, result = self.decision_function(X, sensitive_features=sensitive_features), self._result()
+        if not result.by_group:
+            return decision
+        signs = signs_of_values(sensitive_features, len(decision), result.groups, result.compared)
+        return result.log_odds_by_group(decision, signs)
 
     def measure(
         self,
@@ -485,7 +526,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         rows = self._rows_to_measure(X, y, sensitive_features, sample_weight)
         chosen = resolve_metrics(self.metric if metric is None else metric)
-        return rows.measured(self._scores(X), chosen, confidence)
+        return rows.measured(self._scores(X, sensitive_features), chosen, confidence)
 
     def compare(
         self,
@@ -533,8 +574,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         rows = self._rows_to_measure(X, y, sensitive_features, sample_weight)
         chosen = resolve_metrics(self.metric if metric is None else metric)
-        rival = scores_of_classifier(other, X, self.classes_.tolist(), self.positive_)
-        return rows.compared(self._scores(X), rival, chosen, confidence)
+        rival = scores_of_classifier(other, X, self.classes_.tolist(), self.positive_, sensitive_features)
+        return rows.compared(self._scores(X, sensitive_features), rival, chosen, confidence)
 
     def report(
         self,
@@ -577,11 +618,14 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         check_file(path, overwrite=overwrite)
         rows, result = self._rows_to_measure(X, y, sensitive_features, sample_weight), self._result()
-        metric, scores = resolve_metrics(self.metric), self._scores(X)
+        metric, scores = resolve_metrics(self.metric), self._scores(X, sensitive_features)
         label, groups = rows.signs()
         found = {
             name: rows.compared(
-                scores, scores_of_classifier(model, X, self.classes_.tolist(), self.positive_), metric, 0.95
+                scores,
+                scores_of_classifier(model, X, self.classes_.tolist(), self.positive_, sensitive_features),
+                metric,
+                0.95,
             )
             for name, model in (rivals or {}).items()
         }
@@ -594,9 +638,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             groups=groups,
             rivals=found,
         )
-        names = list(feature_names(self))
         linear = isinstance(result.fit.model, mm.Linear)
-        features = list(zip(names, self.coef_[0].tolist(), strict=True)) if linear else []
+        features = list(zip(result.feature_names, self.coef_[0].tolist(), strict=True)) if linear else []
         page = report_page(title, result, self.get_params(deep=False), features, evidence, rows_name)
         write_file(path, page.encode(), overwrite=overwrite)
 
@@ -608,9 +651,11 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             bundle["text/html"] += summary_html(fitted)
         return bundle
 
-    def _scores(self, X: Any) -> Any:
+    def _scores(self, X: Any, sensitive_features: Any) -> Any:
         """Return scores (n,) that are higher for the positive label."""
-        return self._result().direction * self.decision_function(X)
+        result = self._result()
+        groups = sensitive_features if result.use_group else None
+        return result.direction * self.decision_function(X, sensitive_features=groups)
 
     def _rows_to_measure(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> LabelledScores:
         result = self._result()
@@ -698,6 +743,35 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return result.fit.target if result.constrained else None
 
     @property
+    def max_gap_(self) -> float | None:
+        """The limit on the gap, that of several which was chosen; None with ``kappa`` or without groups."""
+        result = self._result()
+        return result.fit.max_gap if result.constrained else None
+
+    @property
+    def path_(self) -> tuple[FairAUCClassifier, ...]:
+        """The fitted models of all limits, in the order of ``max_gap``."""
+        result = self._result()
+        if not result.path:
+            return (self,)
+        found = []
+        for one in result.path:
+            twin = copy.copy(self)
+            twin.max_gap, twin._fitted, twin._stream = one.fit.max_gap, one, None
+            found.append(twin)
+        return tuple(found)
+
+    @property
+    def calibration_(self) -> tuple[GroupCalibration, ...]:
+        """By how much probabilities are off in each group, on the rows that the target is about."""
+        return self._result().calibration
+
+    @property
+    def feature_names_(self) -> tuple[str, ...]:
+        """Names of the features of ``coef_``, with those of the groups."""
+        return self._result().feature_names
+
+    @property
     def alpha_(self) -> float:
         """The strength of the ridge penalty."""
         return self._result().alpha
@@ -727,6 +801,17 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def n_iter_(self) -> int:
         """Outer iterations of the solver."""
         return max(1, len(next(iter(self.trace_.values()), ())))
+
+
+def _require_own_rows(estimator: Any, own: bool, others: tuple[Any, ...]) -> None:
+    """Refuse validation rows that are not whole, or given beside another way to hold rows out."""
+    if own and others[0] is None:
+        raise InvalidInput("y_val", None, "is needed with X_val: give the label of each row.")
+    if not own and any(part is not None for part in others):
+        raise InvalidInput("X_val", None, "is needed with y_val, sensitive_features_val and sample_weight_val.")
+    if own and estimator.validation_fraction is not None:
+        remedy = "holds out a part of the training rows, in the place of which X_val is given: leave one of them out."
+        raise InvalidInput("validation_fraction", estimator.validation_fraction, remedy)
 
 
 def _warn_unconstrained() -> None:

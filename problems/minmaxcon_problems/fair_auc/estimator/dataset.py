@@ -38,6 +38,9 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
         raise InvalidInput("sample_weight", sample_weight, "is for rows at hand; a data set is read without weights.")
     if sensitive is not None and not isinstance(sensitive, str):
         raise InvalidInput(SENSITIVE, type(sensitive).__name__, "must name a column, as y does.")
+    for name, value in (("use_group", estimator.use_group), ("max_gap", estimator.max_gap)):
+        if value is True or not isinstance(value, float | int | np.number | None):
+            raise InvalidInput(name, value, "is for rows at hand; leave it out, or give one number, for a data set.")
     rows = _Rows(source if isinstance(source, TableBlocks) else TableBlocks(source), label, sensitive)
     for name in ("_stream", "_fitted"):
         vars(estimator).pop(name, None)

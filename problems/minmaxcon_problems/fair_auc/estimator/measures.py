@@ -206,9 +206,10 @@ def measure_scores(
     return rows.measured(scores, resolve_metrics(metric), confidence)
 
 
-def scores_of_classifier(model: Any, X: Any, classes: Any, positive: Any) -> Any:
+def scores_of_classifier(model: Any, X: Any, classes: Any, positive: Any, sensitive_features: Any = None) -> Any:
     """Return scores (n,) of any classifier, higher for the positive label; an array is taken as such scores.
 
+    Groups are passed on to a model that has read them in training, as its ``use_group`` says.
     Raises InvalidInput where the model has other classes, or neither a decision function nor probabilities.
     """
     scoring = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
@@ -220,8 +221,9 @@ def scores_of_classifier(model: Any, X: Any, classes: Any, positive: Any) -> Any
     if own != list(classes):
         raise InvalidInput("other", own, f"must have the classes {list(classes)}.")
     place = own.index(positive)
+    groups = {SENSITIVE: sensitive_features} if getattr(model, "use_group", False) else {}
     if hasattr(model, "decision_function"):
-        scores = np.asarray(model.decision_function(X))
+        scores = np.asarray(model.decision_function(X, **groups))
         return scores if place == 1 else -scores
     return np.asarray(model.predict_proba(X))[:, place]
 

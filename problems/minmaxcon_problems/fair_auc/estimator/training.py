@@ -23,10 +23,11 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet, resolve_metrics, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
-from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_target
+from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_path, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
-from .calibration import LogOdds
+from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_by_group
+from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import feature_names
 from .shrinkage import FEW, Shrinkage, chosen_shrinkage
@@ -39,21 +40,24 @@ class Asked:
     r"""A target, or a bound of the surrogate in its place.
 
     With ``kappa`` the bound is :math:`1 + \kappa`, and ``target`` is all else that is asked, with a gap that bounds
-    nothing; ``solver`` is for kappa, by default what suits the model.
+    nothing; ``solver`` is for kappa, by default what suits the model. ``gaps`` are the limits of a path, one or more.
     """
 
     target: Target
+    gaps: tuple[float, ...]
     kappa: float | None = None
     solver: mm.Solver | None = None
 
 
-def asked_of(estimator: Any, seed: int) -> Asked:
+def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
     """Return what an estimator's parameters, as the user gave them, ask for, checked.
 
-    Raises InvalidInput or UnknownName: the parameter is named, with its value and the remedy.
+    ``held_out`` says that rows to judge by are given. Raises InvalidInput or UnknownName: the parameter is named, with
+    its value and the remedy.
     """
-    kappa, max_gap = resolved_bound(estimator.kappa, estimator.max_gap, default="max_gap", single=True)
-    if estimator.demand == "upper" and (kappa is not None or estimator.validation_fraction is None):
+    kappa, gaps = _bound_of(estimator)
+    held_out = held_out or estimator.validation_fraction is not None
+    if estimator.demand == "upper" and (kappa is not None or not held_out):
         remedy = "is about the interval on held-out rows under max_gap: give validation_fraction, and no kappa."
         raise mm.InvalidInput("demand", "upper", remedy)
     several = isinstance(resolve_metrics(estimator.metric), MetricSet)
@@ -71,7 +75,7 @@ def asked_of(estimator: Any, seed: int) -> Asked:
         raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
     target = Target(
         metric=estimator.metric,
-        max_gap=NO_TARGET if max_gap is None else max_gap,
+        max_gap=gaps[0],
         objective="auc" if estimator.objective is None else estimator.objective,
         radius=estimator.radius,
         method=estimator.method,
@@ -87,7 +91,24 @@ def asked_of(estimator: Any, seed: int) -> Asked:
     if not isinstance(kept, int | np.integer):  # it is used as it stands, and sizes arrays
         raise mm.InvalidInput("max_rows_per_cell", kept, "must be a whole number of at least 2.")
     whole("max_rows_per_cell", kept, 2)
-    return Asked(target=target if kappa is None else _unbound(target), kappa=kappa, solver=estimator.solver)
+    target = target if kappa is None else _unbound(target)
+    return Asked(target=target, gaps=gaps, kappa=kappa, solver=estimator.solver)
+
+
+def _bound_of(estimator: Any) -> tuple[float | None, tuple[float, ...]]:
+    """Return kappa and the limits of a path, which bind nothing with kappa; and check what is about the group."""
+    listed = [estimator.max_gap]
+    if isinstance(estimator.max_gap, list | tuple | np.ndarray):
+        given = np.asarray(estimator.max_gap)
+        if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
+            raise mm.InvalidInput("max_gap", estimator.max_gap, "must be a number between 0 and 1, or a list of them.")
+        listed = list(given.tolist())
+    found = [resolved_bound(estimator.kappa, gap, default="max_gap", single=True) for gap in listed]
+    if estimator.calibration not in ("all", "by_group"):
+        raise mm.UnknownName("calibration", str(estimator.calibration), ("all", "by_group"))
+    if estimator.calibration == "by_group" and not checked_use_group(estimator.use_group):
+        raise mm.InvalidInput("calibration", "by_group", "reads the group: it needs use_group.")
+    return found[0][0], tuple(NO_TARGET if gap is None else gap for _, gap in found)
 
 
 def _check_alpha(estimator: Any, kappa: float | None) -> None:
@@ -156,15 +177,15 @@ def train(
     validation: LabelledData | None = None,
     row_weight: Any = None,
     validation_weight: Any = None,
-) -> FairFit:
-    """Train the model that is asked for; with ``validation`` the target is about those rows, not the training rows.
+) -> list[FairFit]:
+    """Train the models that are asked for; with ``validation`` targets are about those rows, not the training rows.
 
     A training row stands for ``row_weight`` (n,) rows, a held-out one for ``validation_weight``. Raises InvalidInput or
     DataError for what cannot be used.
     """
     weights = {"row_weight": row_weight, "validation_weight": validation_weight}
     if asked.kappa is None:
-        return fit_target(rows, asked.target, validation=validation, **weights)
+        return fit_path(rows, asked.target, asked.gaps, validation=validation, **weights)
     if rows.more_groups is not None:
         remedy = "bounds one gap of two groups: give max_gap in its place, or say with protected= which group is meant."
         raise mm.InvalidInput("kappa", asked.kappa, remedy)
@@ -187,7 +208,7 @@ def train(
     gap, area = measured_model(model, parameters, rows, metric, row_weight)
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     held_out = (None, None) if validation is None else measured_model(model, parameters, judged, metric, weight)
-    return FairFit(
+    fit = FairFit(
         parameters=parameters,
         free_parameters=free.parameters,
         model=model,
@@ -204,6 +225,7 @@ def train(
         surrogate={"objective": float(solution.objective)},
         solution=solution,
     )
+    return [fit]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,11 +233,14 @@ class Fitted:
     """A trained model with its scaling and calibration.
 
     ``log_odds`` leads from scores to the log-odds of the positive label, and ``classes`` (2,) are the labels, sorted.
+    ``by_group`` are such lines by group, where there are any, ``calibration`` how far probabilities are off by group.
     ``direction`` is 1 where the positive label is the second one, as scikit-learn's scores mean it, else -1;
     ``constrained`` whether sensitive features were there. ``labels`` are the values (negative, positive),
     ``group_values`` (unprotected, protected), and ``groups`` all values of the sensitive features; with ``several``
     each was compared with the rest. ``alpha`` is the strength of the ridge penalty, and ``alpha_path`` what it was
-    chosen from, where it was chosen.
+    chosen from, where it was chosen. ``compared`` are the groups that were each compared with the rest, of which the
+    model reads what ``use_group`` says, and ``feature_names`` those of the features that it reads. ``path`` are the
+    models of all limits, where there are several.
     """
 
     fit: FairFit
@@ -230,6 +255,25 @@ class Fitted:
     several: bool
     alpha: float
     alpha_path: Shrinkage | None
+    use_group: str
+    compared: tuple[Any, ...]
+    feature_names: tuple[str, ...]
+    by_group: tuple[LogOdds, ...] = ()
+    calibration: tuple[GroupCalibration, ...] = ()
+    path: tuple[Fitted, ...] = ()
+
+    def log_odds_by_group(self, decision: Any, signs: Any) -> Any:
+        """Return log-odds (n,) of the second class, by the line of each row's group, from those by one line for all.
+
+        ``signs`` are those (n,) of each compared group; without lines by group log-odds are returned as they are.
+        """
+        if not self.by_group:
+            return decision
+        scores = (self.direction * decision - self.log_odds.intercept) / self.log_odds.slope
+        found = self.by_group[-1](scores)
+        for line, sign in zip(self.by_group, signs, strict=False):
+            found = np.where(sign > 0, line(scores), found)
+        return self.direction * found
 
     def decision(self, features: Any) -> Any:
         """Return the log-odds (n,) of the second class for raw features (n, d), dense or CSR."""
@@ -274,48 +318,88 @@ def fit_rows(
     held-out one for ``validation_weight``. Raises InvalidInput or DataError for what cannot be used; warns with
     ConvergenceWarning where the target was not met, and where training rows say little of others.
     """
+    way = checked_use_group(estimator.use_group)
+    if way and not constrained:
+        raise mm.InvalidInput("use_group", estimator.use_group, "needs sensitive_features, of which none were given.")
+    if way:
+        rows = rows_with_groups(rows, way)
+        validation = None if validation is None else rows_with_groups(validation, way)
     raw, raw_validation = rows, validation
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
     if scaler is not None:
+        if way:
+            scaler = shifts_unpenalised(scaler, max(1, len(rows.each_group) - 1))
         rows, validation = rows.scaled(scaler), None if validation is None else validation.scaled(scaler)
     width = rows.features.shape[1]
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
-    asked = asked if constrained else Asked(target=_unbound(asked.target, UNCONSTRAINED))
+    asked = asked if constrained else Asked(target=_unbound(asked.target, UNCONSTRAINED), gaps=(NO_TARGET,))
     alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed)
-    asked = replace(
-        asked, target=replace(asked.target, model=model, ridge=alpha / total if path is None else path.noise)
-    )
-    fit = train(asked, rows, validation=validation, row_weight=row_weight, validation_weight=validation_weight)
-    if not constrained:
-        fit = replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}")
+    ridge = alpha / total if path is None else path.noise
+    asked = replace(asked, target=replace(asked.target, model=model, ridge=ridge))
+    fits = train(asked, rows, validation=validation, row_weight=row_weight, validation_weight=validation_weight)
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
-    scores = fit.model.predict(fit.parameters, judged.features)
-    log_odds = LogOdds.fit(scores, judged.label > 0, weight)
-    fitted = Fitted(
-        fit=fit,
-        standardizer=scaler,
-        log_odds=log_odds,
-        classes=classes,
-        direction=1 if rows.label_values[1] == classes[1] else -1,
-        constrained=constrained,
-        labels=rows.label_values,
-        group_values=rows.group_values,
-        groups=groups,
-        several=rows.more_groups is not None,
-        alpha=alpha,
-        alpha_path=path,
-    )
-    fit = _measured_as_given(fitted, asked.target, (raw, row_weight), (raw_validation, validation_weight))
+    found = []
+    for fit in fits:
+        scores = fit.model.predict(fit.parameters, judged.features)
+        log_odds = LogOdds.fit(scores, judged.label > 0, weight)
+        by_group = lines_by_group(log_odds, scores, judged, weight) if estimator.calibration == "by_group" else ()
+        fitted = Fitted(
+            fit=fit if constrained else replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}"),
+            standardizer=scaler,
+            log_odds=log_odds,
+            classes=classes,
+            direction=1 if rows.label_values[1] == classes[1] else -1,
+            constrained=constrained,
+            labels=rows.label_values,
+            group_values=rows.group_values,
+            groups=groups,
+            several=rows.more_groups is not None,
+            alpha=alpha,
+            alpha_path=path,
+            use_group=way,
+            compared=tuple(value for value, _, _ in rows.each_group),
+            feature_names=rows.feature_names,
+            by_group=by_group,
+            calibration=calibration_by_group(log_odds, by_group, scores, judged, weight) if constrained else (),
+        )
+        fit = _measured_as_given(fitted, asked.target, (raw, row_weight), (raw_validation, validation_weight))
+        told = _overfit(replace(fitted, fit=fit), rows)
+        found.append(replace(fitted, fit=replace(fit, reason=f"{fit.reason} {told}") if told else fit))
+    best = _best_of(found)
+    _warn_of(found[best], judged)
+    return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
+
+
+def _best_of(path: list[Fitted]) -> int:
+    """Return which model is the fairest whose AUC is within one standard error of the best that meets its limit."""
+    met = [k for k, one in enumerate(path) if one.fit.status not in _MISSED]
+    if not met:
+        return int(np.argmin([one.fit.gap.value for one in path]))
+    best = max((path[k].fit.auc for k in met), key=lambda auc: auc.value)
+    error = float(np.nan_to_num(best.standard_error))  # unknown where a class has one row
+    near = [k for k in met if path[k].fit.auc.value >= best.value - error]
+    return min(near, key=lambda k: (path[k].fit.max_gap or 0.0, k))
+
+
+def _warn_of(fitted: Fitted, judged: LabelledData) -> None:
+    """Warn of all that a user of the model should know."""
+    fit, told = fitted.fit, _overfit(fitted, judged)
     if fit.status in _MISSED:
-        warnings.warn(f"{fit.status}: {fit.reason}", ConvergenceWarning, stacklevel=3)
-    if is_constant(scores):
+        warnings.warn(f"{fit.status}: {fit.reason}", ConvergenceWarning, stacklevel=4)
+    if is_constant(fit.model.predict(fit.parameters, judged.features)):
         message = "The model gives all rows one score: its AUC is one half, and its gap 0 says nothing."
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
-    told = _overfit(fitted, rows)
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
     if told:
-        warnings.warn(told, ConvergenceWarning, stacklevel=3)
-        fit = replace(fit, reason=f"{fit.reason} {told}")
-    return replace(fitted, fit=fit)
+        warnings.warn(told, ConvergenceWarning, stacklevel=4)
+    off = [one for one in fitted.calibration if one.apparent]
+    if off:
+        worst = max(off, key=lambda one: abs(one.error))
+        remedy = (
+            'use_group=True with calibration="by_group" mends it, if the group may be read.'
+            if not fitted.use_group
+            else 'calibration="by_group" mends it.'
+        )
+        warnings.warn(f"Probabilities are off by {worst.error:+.2f} in the group {worst.value}: {remedy}", stacklevel=4)
 
 
 def _alpha_of(

@@ -21,7 +21,7 @@ from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, M
 from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds
 from .side_bounds import solve_side_bounds
 
-__all__ = ["FairFit", "fit_target"]
+__all__ = ["FairFit", "fit_path", "fit_target"]
 
 _TIGHTER = (1.0, 0.8, 0.6, 0.4, 0.2, 0.05)
 """Training targets, as shares of the target on held-out data; all are solved at once."""
@@ -119,7 +119,28 @@ def fit_target(
     with the remedy.
     """
     if np.ndim(target.max_gap) != 0:
-        raise mm.InvalidInput("max_gap", target.max_gap, "must be one number; make one fit for each target.")
+        raise mm.InvalidInput("max_gap", target.max_gap, "must be one number; fit_path makes one fit for each target.")
+    weights = {"row_weight": row_weight, "validation_weight": validation_weight}
+    return fit_path(
+        train, target, [target.max_gap], validation=validation, start=start, callbacks=callbacks, **weights
+    )[0]
+
+
+def fit_path(
+    train: LabelledData,
+    target: Target,
+    gaps: Sequence[float],
+    *,
+    validation: LabelledData | None = None,
+    row_weight: Any = None,
+    validation_weight: Any = None,
+    start: Any = None,
+    callbacks: Sequence[Any] = (),
+) -> list[FairFit]:
+    """Return the fit of each of several targets, in the place of the target's own, all from one solve.
+
+    Arguments and errors are those of :func:`fit_target`.
+    """
     if validation is not None:
         columns, expected = validation.features.shape[1], train.features.shape[1]
         if columns != expected:
@@ -128,10 +149,15 @@ def fit_target(
         if target.demand == "upper":
             _require_two(target.metric, masks, validation)
     target = replace(target, model=target.model_for(train))
-    judge = _Judge(train, validation, row_weight, validation_weight, target)
+    judges = [
+        _Judge(train, validation, row_weight, validation_weight, replace(target, max_gap=float(gap))) for gap in gaps
+    ]
+    goals = [judge.goals for judge in judges]
     begin = None if start is None else _checked_start(start, target, train)
     solve = _by_bounds if target.method == "bounds" else _by_following
-    return _chosen(solve(judge, begin, callbacks), judge)
+    solved = solve(min(judges, key=lambda judge: judge.target.max_gap), np.concatenate(goals), begin, callbacks)
+    ends = np.cumsum([0, *(part.size for part in goals)])
+    return [_chosen(solved.part(*ends[k : k + 2]), judge) for k, judge in enumerate(judges)]
 
 
 def _require_two(metric: FairnessMetric | MetricSet, masks: Any, rows: LabelledData) -> None:
@@ -233,21 +259,26 @@ class _Candidates:
     smoothed: Any
     interrupted: bool = False  # by Ctrl-C before the runs began
 
+    def part(self, begin: int, end: int) -> _Candidates:
+        """Return the models for some of the goals."""
+        smoothed = np.append(self.smoothed[begin:end], self.smoothed[-1])
+        return replace(self, runs=self.runs[begin:end], smoothed=smoothed)
 
-def _by_bounds(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candidates:
+
+def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
     if len(judge.target.metric.members) * len(judge.train.each_group) > 1:
         remedy = 'bounds one gap of two groups: use "following", or say with protected= which group is meant.'
         raise mm.InvalidInput("method", "bounds", remedy)
     if judge.row_weight is not None:
         remedy = 'method "bounds" takes no weights; use method "following".'
         raise mm.InvalidInput("row_weight", judge.row_weight, remedy)
-    goals = np.append(np.maximum(judge.goals, 0.0), NO_TARGET)
+    goals = np.append(np.maximum(wanted, 0.0), NO_TARGET)
     both = solve_side_bounds(judge.train, judge.target, goals, start=start, callbacks=callbacks)
     *runs, free = (both[j] for j in range(len(goals)))
     return _Candidates(runs, free, np.full(len(goals), np.nan))
 
 
-def _by_following(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candidates:
+def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
     target = judge.target
     if not isinstance(target.model, mm.Linear):
         importlib.import_module("torch")  # which is not on the clock
@@ -271,7 +302,7 @@ def _by_following(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candi
     free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=callbacks)
     stopped = free.status is mm.Status.INTERRUPTED
     both = mm.solve(
-        signed_bounds(problem, free.x, judge.goals),
+        signed_bounds(problem, free.x, goals),
         solver,
         seed=target.seed,
         x0=free.x if start is None else start,
@@ -279,7 +310,7 @@ def _by_following(judge: _Judge, start: Any, callbacks: Sequence[Any]) -> _Candi
         callbacks=[lambda _: True] if stopped else callbacks,  # one Ctrl-C ends both
     )
     smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed).max(axis=1)
-    return _Candidates([both[j] for j in range(len(judge.goals))], free, smoothed, stopped)
+    return _Candidates([both[j] for j in range(len(goals))], free, smoothed, stopped)
 
 
 def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:

@@ -172,6 +172,8 @@ OTHER = {
     "method": "bounds",
     "demand": "upper",
     "validation_fraction": 0.3,
+    "use_group": True,
+    "calibration": "by_group",
     "standardize": False,
     "radius": 2.0,
     "score_bound": 10.0,
@@ -196,7 +198,12 @@ REFUSED = {
         ("model", "score_bound"),
     ]
 }
-NEEDS_ANOTHER = {"demand": "validation_fraction", "solver": "kappa", "score_bound": "a module as model"}
+NEEDS_ANOTHER = {
+    "calibration": "use_group",
+    "demand": "validation_fraction",
+    "solver": "kappa",
+    "score_bound": "a module as model",
+}
 
 
 def words_of(settings: dict[str, Any], rows: Rows, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -236,7 +243,11 @@ def test_options_that_cannot_act_together_are_refused(
 def test_every_option_acts() -> None:
     """Each changes the fit, alone or beside the option that it needs."""
     rows = biased_rows(200, 5)
-    beside = {"demand": {"validation_fraction": 0.3, "max_gap": 0.25}, "solver": {"kappa": 0.1}}
+    beside = {
+        "calibration": {"use_group": True},
+        "demand": {"validation_fraction": 0.3, "max_gap": 0.25},
+        "solver": {"kappa": 0.1},
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, value in OTHER.items():
@@ -246,7 +257,11 @@ def test_every_option_acts() -> None:
             if name == "random_state":
                 base = {"kappa": 0.1}
             one, other = fitted(rows, **base), fitted(rows, **base, **{name: value})
-            assert one.decision_function(rows.X).tolist() != other.decision_function(rows.X).tolist(), name
+            scores = [
+                fit.predict_proba(rows.X, **({"sensitive_features": rows.group} if fit.use_group else {}))
+                for fit in (one, other)
+            ]
+            assert scores[0].tolist() != scores[1].tolist(), name
 
 
 def test_the_checks_of_options_are_made_once_more_for_streams() -> None:

@@ -1,0 +1,124 @@
+"""Rows as users give them to a fit, made into labelled rows: those to train on, and their own rows to judge by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon_problems.fair_auc.labelled import LabelledData, listed
+
+from .groups import signs_of_column
+from .inputs import (
+    MOST_COMPARED,
+    SENSITIVE,
+    feature_names,
+    group_signs,
+    positive_code,
+    present,
+    require_aligned,
+    sensitive_column,
+    validated,
+    weights_of,
+)
+
+__all__ = ["Given", "given_rows", "training_rows", "validation_rows"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Given:
+    """Features (n, d), labels (n,), sensitive values and weights (n,), each None where there are none.
+
+    Rows of weight 0, and those that the user wants to leave out, are gone.
+    """
+
+    features: Any
+    labels: Any
+    column: Any
+    weight: Any
+
+    @property
+    def total(self) -> float:
+        """How many rows these stand for."""
+        return float(len(self.labels) if self.weight is None else self.weight.sum())
+
+    @property
+    def row_weight(self) -> Any:
+        """The weights where they differ."""
+        return None if self.weight is None or self.weight.min() == self.weight.max() else self.weight
+
+
+def given_rows(
+    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, suffix: str = ""
+) -> Given:
+    """Return checked rows; messages add ``suffix`` to the names of arguments that are not in line."""
+    parts = {"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight}
+    require_aligned({name + suffix: part for name, part in parts.items()})
+    features, labels = validated(estimator, X, y, reset=reset)
+    weight = None if sample_weight is None else weights_of(sample_weight, len(labels))
+    kept = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0
+    column: Any = None
+    if sensitive_features is not None:
+        column = sensitive_column(sensitive_features, len(labels), estimator.unknown)
+        kept &= present(column)
+    if not kept.all():
+        features, labels = features[kept], labels[kept]
+        weight, column = (None if part is None else part[kept] for part in (weight, column))
+    return Given(features, labels, column, weight)
+
+
+def training_rows(estimator: Any, given: Given) -> tuple[LabelledData, Any]:
+    """Return labelled rows and the classes (2,), sorted, which say what positive and protected mean.
+
+    Raises DataError or InvalidInput where labels or groups are too few, or not those asked for.
+    """
+    classes, code = np.unique(given.labels, return_inverse=True)
+    values = classes.tolist()
+    if len(values) < 2:
+        raise DataError("y", f"has one class only, {values[0]!r} in every row; give rows of two classes.")
+    chosen = positive_code(values, estimator.positive)
+    sign = np.where(code == chosen, 1, -1).astype(np.int8)
+    group, group_values, groups = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE), ()
+    if given.column is not None:
+        group, group_values, groups = group_signs(given.column, estimator.protected, MOST_COMPARED)
+    first, more = (group[:, 0], group[:, 1:]) if group.ndim == 2 else (group, None)
+    rows = LabelledData(
+        given.features,
+        sign,
+        first,
+        feature_names(estimator),
+        (values[1 - chosen], values[chosen]),
+        group_values,
+        "the training data",
+        more_groups=more,
+        groups=groups,
+    )
+    return rows, classes
+
+
+def validation_rows(given: Given, rows: LabelledData) -> LabelledData:
+    """Return the user's own rows to judge by, with labels and groups as in the training rows.
+
+    Raises DataError for a label or group that those do not have, and InvalidInput where one of both has groups and the
+    other has none.
+    """
+    if (given.column is None) == bool(rows.groups):
+        remedy = "give the groups of training and validation rows, or of neither."
+        raise InvalidInput(f"{SENSITIVE}_val", "none" if given.column is None else "given", remedy)
+    known = np.isin(given.labels, np.array(rows.label_values))
+    if not known.all():
+        row = int(np.argmin(known))
+        other = given.labels[row : row + 1].tolist()[0]
+        raise DataError(
+            "y_val", f"row {row} (counted from 0) has the label {other!r}; labels are {listed(rows.label_values)}."
+        )
+    sign = np.where(given.labels == rows.label_values[1], 1, -1).astype(np.int8)
+    signs = [np.ones(len(sign), dtype=np.int8)]
+    if rows.groups:
+        signs = signs_of_column(given.column, rows.groups, [value for value, _, _ in rows.each_group])
+    more = None if rows.more_groups is None else np.stack(signs[1:], axis=1)
+    return replace(
+        rows, features=given.features, label=sign, group=signs[0], more_groups=more, name="the validation rows"
+    )
