@@ -118,6 +118,7 @@ def test_its_command_is_one_of_the_command_line(installed: Callable[..., Any]) -
     assert losses == sorted(losses, reverse=True)
 
 
+@pytest.mark.slow
 def test_it_passes_its_own_tests(package: Path, installed: Callable[..., Any]) -> None:
     """The checks are among them."""
     done = installed("-m", "pytest", "-p", "no:cacheprovider", "-q", package)
@@ -188,7 +189,7 @@ def test_options_that_cannot_be_are_one_line(
 
 
 def test_what_is_broken_in_it_is_found(package: Path, installed: Callable[..., Any]) -> None:
-    """The tests that the package brings can fail: a sign is enough."""
+    """The tests that the package brings pass, and can fail: a sign is enough."""
     broken = package.parent / "broken"
     for name, text in content(package).items():
         (broken / name).parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +197,10 @@ def test_what_is_broken_in_it_is_found(package: Path, installed: Callable[..., A
     script = (
         f"import sys; sys.path.insert(0, {str(broken / 'src')!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     )
-    done = installed("-c", script, "-p", "no:cacheprovider", "-q", "-k", "constraint-gradient", broken / "tests")
+    some = ("-p", "no:cacheprovider", "-q", "-k")
+    sound = installed("-m", "pytest", *some, "constraint-gradient or refused or seed", package)
+    assert sound.returncode == 0, sound.stdout
+    done = installed("-c", script, *some, "constraint-gradient", broken / "tests")
     assert done.returncode == 1, done.stdout
     assert "constraints[0] mean gap: gradient" in done.stdout
 

@@ -11,7 +11,7 @@ import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from minmaxcon.reference import level_value, proximal_point, solve_exact
 from minmaxcon.reference.solver import load_cvxpy, minimize
-from tests.cases import PROBLEMS, finite, optimum, problem, quadratic
+from tests.cases import PROBLEMS, TYPICAL, finite, optimum, problem, promises, quadratic
 from tests.problem_library import HalfSquare, Linear
 
 CONVEX = [name for name, case in PROBLEMS.items() if case.reference]
@@ -74,7 +74,7 @@ def test_multipliers_prove_the_optimum(name: str) -> None:
     assert lower == pytest.approx(found.objective, rel=1e-5, abs=1e-6)
 
 
-@each_problem
+@pytest.mark.parametrize("name", promises(CONVEX, [*TYPICAL, "robust", "worst_group", "cvar", "mixed_geometry"]))
 def test_the_level_function_vanishes_at_the_optimum_and_falls(name: str) -> None:
     given, best = problem(name), optimum(name).objective
     span = 0.1 * (1.0 + abs(best))

@@ -80,7 +80,7 @@ def same(one: mm.Solution, other: mm.Solution) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases.promises(CASES, set(CASES) - {"theory", "mirror_prox", "switching"}))
 def test_a_solve_goes_on_from_disk_with_the_same_bits(name: str, tmp_path: Path) -> None:
     """Ended twice, each time going on with a problem and a solver that were made anew."""
     problem, solver = CASES[name]

@@ -29,7 +29,7 @@ def wrong(solution: mm.Solution, best: float) -> bool:
 
 def test_a_stream_has_a_certificate_with_confidence() -> None:
     problem, best = half_space()
-    for seed in range(3):
+    for seed in range(2):
         solution = mm.solve(problem, solver(), seed=seed)
         certificate = solution.certificate
         assert (certificate.kind, certificate.confidence) == ("with confidence", 0.9)

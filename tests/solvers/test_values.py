@@ -96,7 +96,8 @@ def test_every_public_class_survives(how: str) -> None:
             assert str(found) == str(value)
 
 
-@pytest.mark.parametrize("name, how", [*((name, "pickle") for name in PROBLEMS), ("fair_auc_inter", "deepcopy")])
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("name", cases.promises(PROBLEMS, ["fair_auc_inter", "portfolio"]))
 def test_copies_of_problem_and_solver_solve_alike(name: str, how: str) -> None:
     problem, solver = cases.problem(name), SOLVERS["sfls"]()
     expected = mm.solve(problem, solver, seed=1)
@@ -108,9 +109,12 @@ def test_copies_of_problem_and_solver_solve_alike(name: str, how: str) -> None:
 @pytest.mark.parametrize(
     "name, solver",
     [
-        *(("fair_auc_inter", solver) for solver in SOLVERS),
-        ("fair_auc_torch", "sfls"),
-        ("quadratic_infeasible_start", "iqrc"),
+        *(
+            pytest.param("fair_auc_inter", solver, marks=() if "_" not in solver else pytest.mark.rel)
+            for solver in SOLVERS
+        ),
+        pytest.param("fair_auc_torch", "sfls", marks=pytest.mark.rel),
+        ("quadratic_infeasible_start", "iqrc_random"),
     ],
 )
 def test_a_solve_goes_on_from_any_state(name: str, solver: str) -> None:

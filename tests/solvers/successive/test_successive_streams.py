@@ -104,7 +104,7 @@ def test_more_rows_come_nearer() -> None:
         found = [mm.solve(streamed(seed=seed), solver(iterations=steps), seed=seed).x for seed in range(5)]
         return float(np.mean([np.linalg.norm(x - nearest()) for x in found]))
 
-    few, many = error(8), error(128)
+    few, many = error(4), error(64)
     assert many <= 0.5 * few  # a quarter by the square root
 
 

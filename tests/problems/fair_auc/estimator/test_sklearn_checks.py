@@ -13,6 +13,15 @@ from minmaxcon_problems.fair_auc import FairAUCClassifier
 # The suite knows no sensitive features, of which the estimator warns, and has data of more features than rows.
 @pytest.mark.filterwarnings("ignore:No sensitive_features were given")
 @pytest.mark.filterwarnings("ignore:30 features tell .* rows apart")
-@parametrize_with_checks([FairAUCClassifier()])
+@parametrize_with_checks([FairAUCClassifier(objective="quadratic_auc")])
 def test_the_suite_of_scikit_learn(estimator: Any, check: Any) -> None:
+    """With the objective that takes least; what the suite asks does not depend on it."""
+    check(estimator)
+
+
+@pytest.mark.rel
+@pytest.mark.filterwarnings("ignore:No sensitive_features were given")
+@pytest.mark.filterwarnings("ignore:partial_fit starts from the fitted model")
+@parametrize_with_checks([FairAUCClassifier(), FairAUCClassifier(objective="logistic")])
+def test_the_suite_of_scikit_learn_with_other_objectives(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -203,8 +203,11 @@ def test_a_configuration_that_fails_is_left_out(tmp_path: Path, jobs: int) -> No
     assert not found.finished
     assert len(found.records) == 16
     assert set(found.failures.values()) == {"RuntimeError: first line\nsecond line"}
+
+
+def test_data_that_are_missing_end_the_sweep(tmp_path: Path) -> None:
     with pytest.raises(mm.DataError, match="no such file"):
-        run_sweep(FakeStudy(broken="input"), configurations(2), tmp_path / "other", jobs=jobs)
+        run_sweep(FakeStudy(broken="input"), configurations(2), tmp_path, jobs=1)
 
 
 @pytest.mark.rel

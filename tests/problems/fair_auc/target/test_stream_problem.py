@@ -89,7 +89,7 @@ def large_sample() -> tuple[mm.MinMaxProblem, mm.Solution]:
     return problem, solution
 
 
-SOLVER = mm.SFLS(oracle=mm.SMD(steps=400), tolerance=0.02, levels=8)
+SOLVER = mm.SFLS(oracle=mm.SMD(steps=400), tolerance=0.02, levels=6)
 
 
 @pytest.mark.parametrize("known", [pytest.param(True, marks=pytest.mark.slow), False])

