@@ -28,7 +28,7 @@ from tests.problems.fair_auc.study.fake_study import FakeStudy
 from tests.problems.fair_auc.study.test_sweep import configurations
 from minmaxcon_problems.fair_auc.study.sweep import run_sweep
 if __name__ == "__main__":
-    found = run_sweep(FakeStudy(log=sys.argv[2], delay=0.1), configurations(), sys.argv[1], jobs=int(sys.argv[3]))
+    found = run_sweep(FakeStudy(log=sys.argv[2], delay=0.03), configurations(), sys.argv[1], jobs=int(sys.argv[3]))
     print(len(found.records), found.kept, found.interrupted)
 """
 
