@@ -112,6 +112,7 @@ from . import arrays as arrays
 from . import checks as checks
 from . import core as core
 from . import data as data
+from . import distributed as distributed
 from . import errors as errors
 from . import geometry as geometry
 from . import metrics as metrics

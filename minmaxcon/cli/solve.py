@@ -6,8 +6,9 @@ import csv
 import inspect
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from cyclopts import Group, Parameter
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
+from minmaxcon.distributed import EndedError, Processes, Shards, distribute, join
 from minmaxcon.memory import VARIABLE, parsed
 from minmaxcon.registry import Compares, SavesModels, cause_of
 from minmaxcon.solvers import AUTO, automatic, named_solver, solver_names
@@ -49,6 +51,7 @@ def solve(
     resume: Annotated[Path | None, Parameter(group=_SOLVER)] = None,
     every: Annotated[float, Parameter(group=_SOLVER)] = 30.0,
     memory: Annotated[str | None, Parameter(group=_SOLVER)] = None,
+    distributed: Annotated[Flag, Parameter(group=_SOLVER)] = False,
     out: Annotated[Path | None, Parameter(group=_OUTPUT)] = None,
     overwrite: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     json: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
@@ -89,6 +92,9 @@ def solve(
     memory
         Memory that may be used, such as 4G or 50% of the machine's; half of it by default. What needs more is refused
         before it is allocated, and the message says what would fit.
+    distributed
+        One solve over the processes that torchrun has started, as in `torchrun --nproc-per-node=2 -m minmaxcon solve
+        NAME --distributed`: each has its own rows and draws its own batches. The first one reports.
     out
         Folder for result.json, model.safetensors where the solution is a model (with several bounds
         model-0.safetensors, ... in their order), trace.csv and trace.png. It must not exist.
@@ -101,7 +107,9 @@ def solve(
     """
     from minmaxcon.results import check_folder, environment, write_folder
 
-    output = Output(json=json, quiet=quiet)
+    processes = join() if distributed else None
+    first = processes is None or processes.leader
+    output = Output(json=json and first, quiet=quiet or not first)
     if memory is not None:
         parsed("memory", memory)
     if seed < 0:
@@ -111,8 +119,10 @@ def solve(
         named_solver(solver, **settings)  # what is wrong with it is said before anything is loaded
     if out is not None:
         check_folder(out, overwrite=overwrite)
-    with output.guarded(), environment({} if memory is None else {VARIABLE: memory}):
+    with _as_one(processes), output.guarded(), environment({} if memory is None else {VARIABLE: memory}):
         loaded = load(name, options, seed=seed)
+        if processes is not None and not isinstance(loaded.problem.data, Shards):
+            loaded = replace(loaded, problem=distribute(loaded.problem, processes, sharded=False))
         chosen, method = _chosen(loaded.problem, solver, settings)
         limits: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "every": every}
         kept: dict[str, Any] = {"checkpoint": checkpoint, "resume": resume}
@@ -124,11 +134,30 @@ def solve(
             kept = {"checkpoint": folder, "resume": folder}
             references[name] = other, mm.solve(other, method, **limits, **kept, callbacks=output.progress())
         finished = finish(loaded, solution, asked, references)
-        files = {} if out is None else _files(finished, output)
+        files = {} if out is None or not first else _files(finished, output)
+    if not first:
+        return 0 if finished.record.solved else 1
     if out is not None:
         write_folder(out, files, overwrite=overwrite)
     _tell(finished, output, "" if out is None else f"written: {out} ({', '.join(files)})")
     return 0 if finished.record.solved else 1
+
+
+@contextmanager
+def _as_one(processes: Processes | None) -> Iterator[None]:
+    """Let several processes end as one: what one cannot do the first one tells, and nobody waits for the others."""
+    try:
+        yield
+    except mm.MinMaxConError as failure:
+        if processes is None:
+            raise
+        shared = processes.fail(failure)
+        if not (processes.leader or isinstance(shared, EndedError)):
+            raise SystemExit(2) from None
+        raise shared from None
+    finally:
+        if processes is not None:
+            processes.leave()
 
 
 def _chosen(problem: mm.MinMaxProblem, name: str | None, settings: Mapping[str, Any]) -> tuple[str, mm.Solver]:

@@ -185,18 +185,14 @@ class _Lagrangian:
 
         No piece is kept, so that memory does not grow with the data.
         """
-        means, gradient = [], np.zeros(tuple(x.shape))
         weights, scaled = (namespace(self.like).asarray(part[None], self.like) for part in (self.y, self.a))
-        for share, batch in self.data.chunks(_ROWS):
+
+        def means(batch: Any) -> tuple[Any, ...]:
             found = self.problem.family.evaluate(x, batch)
-            terms = np.concatenate(
-                [np.asarray(to_numpy(part), dtype=np.float64) for part in (found.F, found.G)], axis=1
-            )
-            means.append(share * terms)
-            if pulled:
-                gradient = gradient + share * np.asarray(to_numpy(found.pullback(weights, scaled)))
-        summed = np.apply_along_axis(math.fsum, 0, np.stack(means))
-        k = len(self.y)
+            return (found.F, found.G, found.pullback(weights, scaled)) if pulled else (found.F, found.G)
+
+        parts = [np.asarray(to_numpy(part), dtype=np.float64) for part in self.data.summed(means, _ROWS)]
+        summed, gradient, k = np.concatenate(parts[:2], axis=1), parts[2] if pulled else None, len(self.y)
         moved = summed[:, :k] - self.bounds
         value = moved @ self.y + summed[:, k:] @ self.a - self.penalty
         size = np.abs(moved) @ self.y + np.abs(summed[:, k:]) @ np.abs(self.a) + abs(self.penalty)

@@ -104,19 +104,16 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
 
 def _streamed(family: ConstraintFamily, x: Array, data: Source, rows: int) -> Evaluation:
     """Return the means of data of which no two pieces are kept."""
-    mean: Any = 0.0
-    moment: Any = 0.0
-    for share, batch in data.chunks(rows):
+
+    def means(batch: Any) -> tuple[Array, Array]:
         part = _real(family.evaluate(x, batch))
         check_evaluation(family, part, tuple(x.shape[:-1]))
-        mean, moment = mean + share * part.F, moment + share * part.G
+        return part.F, part.G
 
     def pullback(y: Array, a: Array) -> Array:
-        total: Any = 0.0
-        for share, batch in data.chunks(rows):
-            total = total + share * family.evaluate(x, batch).pullback(y, a)
-        return total
+        return data.summed(lambda batch: (family.evaluate(x, batch).pullback(y, a),), rows)[0]
 
+    mean, moment = data.summed(means, rows)
     return Evaluation(mean, moment, pullback)
 
 

@@ -114,6 +114,8 @@ class Source(ABC):
         What computes, and where. With ``"jax"`` the blocks of steps are compiled, and ``like`` is a NumPy array.
     streamed : bool
         Whether pieces of finite data are read anew at each pass, so that nobody may keep all of them.
+    leader : bool
+        Whether this process writes and reports, where several share a solve.
     """
 
     size: int | None = None
@@ -121,6 +123,7 @@ class Source(ABC):
     device: str = "cpu"
     like: Array
     streamed: bool = False
+    leader: bool = True
 
     @property
     def origin(self) -> Source:
@@ -187,6 +190,48 @@ class Source(ABC):
         """
         raise Unsupported(f"{type(self).__name__} is a stream: exact values need finite data.")
 
+    def summed(self, function: Callable[[Batch], tuple[Array, ...]], rows: int | None = None) -> tuple[Array, ...]:
+        """Return the means over finite data of arrays that a function makes of a piece, by one pass.
+
+        Data of which each process holds a shard are so summed where they lie; :meth:`chunks` would send them around.
+
+        Parameters
+        ----------
+        function : callable
+            Returns the means over a piece, several arrays.
+        rows : int, optional
+            As for :meth:`chunks`.
+        """
+        sums: list[tuple[Array, Array]] = []
+        for share, batch in self.chunks(rows):
+            parts = [share * part for part in function(batch)]
+            sums = (
+                [_added(old, new) for old, new in zip(sums, parts, strict=True)] if sums else [(p, 0.0) for p in parts]
+            )
+        return tuple(total + lost for total, lost in sums)
+
+    def shard(self, number: int, shards: int) -> Source:
+        """Return rows number, number + shards, ... of finite data.
+
+        Raises
+        ------
+        Unsupported
+            If the source does not divide itself.
+        """
+        raise Unsupported(f"{type(self).__name__} cannot be divided: override shard(), or give each process its rows.")
+
+    def agreed(self, value: Any) -> Any:
+        """Return the value that all processes that share the data go on with: this one's, where there are no others."""
+        return value
+
+
+def _added(sums: tuple[Array, Array], part: Array) -> tuple[Array, Array]:
+    """Add an array to a sum and what its roundings have lost (Knuth's two-sum), so that many pieces lose no digit."""
+    total, lost = sums
+    after = total + part
+    back = after - total
+    return after, lost + ((total - (after - back)) + (part - back))
+
 
 def in_double(data: Source) -> Source:
     """Return finite data as a source whose pieces are in float64: the data themselves where they are already.
@@ -218,6 +263,10 @@ class _Double(Source):
         """See :meth:`Source.chunks`."""
         for share, batch in self.data.chunks(rows):
             yield share, _doubled(batch)
+
+    def summed(self, function: Callable[[Batch], tuple[Array, ...]], rows: int | None = None) -> tuple[Array, ...]:
+        """See :meth:`Source.summed`."""
+        return self.data.summed(lambda batch: function(_doubled(batch)), rows)
 
 
 def _doubled(batch: Batch) -> Batch:

@@ -106,6 +106,13 @@ class Finite(Source):
             end = min(size, begin + rows)
             yield (end - begin) / size, {name: value[begin:end] for name, value in self.arrays.items()}
 
+    def shard(self, number: int, shards: int) -> Finite:
+        """See :meth:`Source.shard`."""
+        if int(self.size or 0) < shards:
+            raise InvalidInput("shards", shards, f"there are {self.size} rows, fewer than one a shard.")
+        rows = {name: value[number::shards] for name, value in self.arrays.items()}
+        return Finite(rows, engine=self.engine, dtype=self.dtype)
+
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}{tuple(value.shape)}" for name, value in self.arrays.items())
         return f"Finite({shapes}, engine={self.engine!r}, dtype={self.dtype!r})"

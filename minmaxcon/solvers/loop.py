@@ -180,6 +180,7 @@ def solve(
         budget = whole("budget", budget)
     began = time.perf_counter()
     keeper, saved = _checkpoints(problem, solver, {"seed": seed, "x0": x0}, checkpoint, every, resume)
+    problem.data.agreed(None)  # nobody writes before all have looked
     begin, before = (None, 0.0) if saved is None else (saved.state, saved.seconds)
     ended: tuple[Status, str] | None = None
     with _interruptible() as signals, ExitStack() as closing:
@@ -197,7 +198,12 @@ def solve(
                 ended = Status.BUDGET, f"the time limit of {time_limit:g} s was reached."
             elif budget is not None and solver.outcome(state).steps >= budget:
                 ended = Status.BUDGET, f"the budget of {budget} steps was used."
-            if keeper is not None and (ended is not None or solver.finished(state) or keeper.due()):
+            ended = problem.data.agreed(ended)
+            if (
+                keeper is not None
+                and problem.data.leader
+                and (ended is not None or solver.finished(state) or keeper.due())
+            ):
                 keeper.write(state, before + seconds)
             if ended is not None:
                 break

@@ -123,7 +123,8 @@ class FairAUC(mm.ProblemPlugin):
                 raise mm.InvalidInput("max_gap", max_gap, remedy + "data set with FairAUCClassifier.")
             large = self._large(data, columns, keep_sensitive, test_fraction, standardize, seed, model, engine, dtype)
             scorer, _ = self._model(model, large.means.shape[1], engine)
-            return large_problem(large, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed)
+            problem = large_problem(large, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed)
+            return problem if mm.distributed.current() is None else mm.distributed.distribute(problem)
         dataset = self._dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed)
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
@@ -146,8 +147,13 @@ class FairAUC(mm.ProblemPlugin):
         engine: str,
         dtype: str,
     ) -> LargeDataset:
+        processes = mm.distributed.current()
+        shared: dict[str, Any] = {}
+        if processes is not None:
+            shared = {"exchange": processes.exchange, "part": (processes.rank, processes.count)}
         return load_large(
             data,
+            **shared,
             **columns,
             keep_sensitive=keep_sensitive,
             test_fraction=0.3 if test_fraction is None else test_fraction,

@@ -175,12 +175,12 @@ class AUCFamily(mm.ConstraintFamily):
         """Set every a and b to its minimiser, the mean score of its group."""
         xp = namespace(x)
         w = x[..., : self.layout.model.dimension]
-        means = sum(
-            share
-            * (self.layout.model.evaluate(w, batch["features"])[0] @ (batch["weights"] / batch["weights"].shape[0]))
-            for share, batch in data.chunks()
-        )
-        return xp.concat([w, means])
+
+        def means(batch: mm.Batch) -> tuple[Array]:
+            scores = self.layout.model.evaluate(w, batch["features"])[0]
+            return (scores @ (batch["weights"] / batch["weights"].shape[0]),)
+
+        return xp.concat([w, *data.summed(means)])
 
     def lagrangian_minimizer(self, y: Any, a: Any, data: mm.Source, center: Any = None, weight: float = 0.0) -> Any:
         """For a linear model: a linear system (with a multiplier where the ball of parameters binds)."""
@@ -209,13 +209,11 @@ class GroupMoments:
     @classmethod
     def of(cls, data: mm.Source) -> GroupMoments:
         """Compute the moments of finite data with ``features`` (n, p) and ``weights`` (n, S) by one pass."""
-        first: Any = 0.0
-        second: Any = 0.0
-        for share, batch in data.chunks():
+
+        def moments(batch: mm.Batch) -> tuple[Any, Any]:
             raw = batch["features"]
             features: Any = raw if hasattr(raw, "tocsr") else np.asarray(to_numpy(raw), dtype=np.float64)
-            weights = np.asarray(to_numpy(batch["weights"]), dtype=np.float64) * (share / raw.shape[0])
-            first = first + np.asarray((features.T @ weights).T)
+            weights = np.asarray(to_numpy(batch["weights"]), dtype=np.float64) * (1.0 / raw.shape[0])
             products: list[Any] = []
             groups: dict[bytes, Any] = {}  # slots of one group have one column, and so one product in each piece
             for s in range(weights.shape[1]):
@@ -226,7 +224,9 @@ class GroupMoments:
                     product = part.T @ (part.multiply(weight) if hasattr(raw, "tocsr") else part * weight)
                     groups[key] = np.asarray(product.todense() if hasattr(product, "todense") else product)
                 products.append(groups[key])
-            second = second + np.stack(products)
+            return np.asarray((features.T @ weights).T), np.stack(products)
+
+        first, second = data.summed(moments)
         return cls(first, second - first[:, :, None] * first[:, None, :])
 
     def lagrangian_minimizer(self, family: AUCFamily, y: Any, a: Any, center: Any = None, weight: float = 0.0) -> Any:
