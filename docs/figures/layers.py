@@ -27,6 +27,7 @@ SHORT = {
     "tables": "readers of files",
     "models": "scores of rows",
     "metrics": "AUC, intervals",
+    "distributed": "processes",
     "core": "constraints, problems and the interfaces of solvers",
     "geometry": "sets, divergences, closed-form prox",
     "errors": "one tree",
