@@ -324,7 +324,11 @@ def fit_rows(
     if way:
         rows = rows_with_groups(rows, way)
         validation = None if validation is None else rows_with_groups(validation, way)
-    raw, raw_validation = rows, validation
+    raw, raw_weight, raw_validation = rows, row_weight, validation
+    sampled = len(rows) > MANY and asked.kappa is None and asked.target.method == "following"
+    if sampled:
+        part, row_weight = _sample(rows, row_weight, asked.target.seed)
+        rows = rows.select(part)
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
     if scaler is not None:
         if way:
@@ -336,38 +340,104 @@ def fit_rows(
     alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed)
     ridge = alpha / total if path is None else path.noise
     asked = replace(asked, target=replace(asked.target, model=model, ridge=ridge))
-    fits = train(asked, rows, validation=validation, row_weight=row_weight, validation_weight=validation_weight)
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
-    found = []
-    for fit in fits:
-        scores = fit.model.predict(fit.parameters, judged.features)
-        log_odds = LogOdds.fit(scores, judged.label > 0, weight)
-        by_group = lines_by_group(log_odds, scores, judged, weight) if estimator.calibration == "by_group" else ()
-        fitted = Fitted(
-            fit=fit if constrained else replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}"),
-            standardizer=scaler,
-            log_odds=log_odds,
-            classes=classes,
-            direction=1 if rows.label_values[1] == classes[1] else -1,
-            constrained=constrained,
-            labels=rows.label_values,
-            group_values=rows.group_values,
-            groups=groups,
-            several=rows.more_groups is not None,
-            alpha=alpha,
-            alpha_path=path,
-            use_group=way,
-            compared=tuple(value for value, _, _ in rows.each_group),
-            feature_names=rows.feature_names,
-            by_group=by_group,
-            calibration=calibration_by_group(log_odds, by_group, scores, judged, weight) if constrained else (),
-        )
-        fit = _measured_as_given(fitted, asked.target, (raw, row_weight), (raw_validation, validation_weight))
-        told = _overfit(replace(fitted, fit=fit), rows)
-        found.append(replace(fitted, fit=replace(fit, reason=f"{fit.reason} {told}") if told else fit))
+    known: dict[Any, tuple[AUCEstimate, AUCEstimate]] = {}
+
+    def trained(gaps: tuple[float, ...]) -> list[Fitted]:
+        """Return the models held to some gaps, measured on the rows as they were given."""
+        wanted = replace(asked, gaps=gaps)
+        fits = train(wanted, rows, validation=validation, row_weight=row_weight, validation_weight=validation_weight)
+        found = []
+        for fit, limit in zip(fits, asked.gaps, strict=True):
+            scores = fit.model.predict(fit.parameters, judged.features)
+            log_odds = LogOdds.fit(scores, judged.label > 0, weight)
+            by_group = lines_by_group(log_odds, scores, judged, weight) if estimator.calibration == "by_group" else ()
+            fit = replace(fit, max_gap=None if fit.max_gap is None else limit)
+            if not constrained:
+                fit = replace(fit, reason=f"No sensitive_features, so no constraint. {fit.reason}")
+            fitted = Fitted(
+                fit=fit,
+                standardizer=scaler,
+                log_odds=log_odds,
+                classes=classes,
+                direction=1 if rows.label_values[1] == classes[1] else -1,
+                constrained=constrained,
+                labels=rows.label_values,
+                group_values=rows.group_values,
+                groups=groups,
+                several=rows.more_groups is not None,
+                alpha=alpha,
+                alpha_path=path,
+                use_group=way,
+                compared=tuple(value for value, _, _ in rows.each_group),
+                feature_names=rows.feature_names,
+                by_group=by_group,
+                calibration=calibration_by_group(log_odds, by_group, scores, judged, weight) if constrained else (),
+            )
+            fit = _measured_as_given(
+                fitted, asked.target, (raw, raw_weight), (raw_validation, validation_weight), sampled, known
+            )
+            told = _overfit(replace(fitted, fit=fit), rows)
+            found.append(replace(fitted, fit=replace(fit, reason=f"{fit.reason} {told}") if told else fit))
+        return found
+
+    found = trained(asked.gaps)
+    if sampled and constrained and validation is None:
+        found = _held_on_all(trained, found)
     best = _best_of(found)
     _warn_of(found[best], judged)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
+
+
+MANY = 200_000
+"""Rows above which a model is trained on a sample, and held to its target on all."""
+
+_CELL = 8192
+"""Rows of each combination of label and groups in that sample."""
+
+_SLACK, _CLOSE, _AGAIN = 2e-4, 1e-3, 3
+"""How far below a target the gap on all rows is aimed at, how near it is to come, and the fits that this may take."""
+
+
+def _sample(rows: LabelledData, row_weight: Any, seed: int) -> tuple[Any, Any]:
+    """Return the rows of a sample of each combination of label and groups, and how many rows each one stands for."""
+    code = (rows.label > 0).astype(np.int64)
+    for k, (_, _, signs) in enumerate(rows.each_group):
+        code += (signs > 0) * (2 * k + 2) if rows.more_groups is not None else 2 * (signs > 0)
+    rng, counts = np.random.default_rng(seed), np.bincount(code)
+    own = np.ones(len(rows)) if row_weight is None else row_weight
+    parts, weights = [], []
+    for cell in np.flatnonzero(counts):
+        mine = np.flatnonzero(code == cell)
+        kept = mine if mine.size <= _CELL else np.sort(rng.choice(mine, _CELL, replace=False))
+        parts.append(kept)
+        weights.append(own[kept] * (own[mine].sum() / own[kept].sum()))
+    return np.concatenate(parts), np.concatenate(weights)
+
+
+def _held_on_all(trained: Callable[[tuple[float, ...]], list[Fitted]], found: list[Fitted]) -> list[Fitted]:
+    """Move the gaps that the sample is held to until the gaps on all rows come close below the limits.
+
+    Of the models of one limit the best that meets it is kept, else the fairest.
+    """
+
+    def rank(one: Fitted) -> tuple[bool, float]:
+        reached, limit = one.fit.gap.value, one.fit.max_gap or 0.0
+        return (True, one.fit.auc.value) if reached <= limit else (False, -reached)
+
+    goals, latest, best = [float(one.fit.max_gap or 0.0) for one in found], found, list(found)
+    for _ in range(_AGAIN):
+        missed = [float(one.fit.max_gap or 0.0) - _SLACK - one.fit.gap.value for one in latest]
+        bound = [off < -_SLACK or (off > _CLOSE and one.fit.price > 0) for off, one in zip(missed, latest, strict=True)]
+        if not any(bound):
+            break
+        goals = [
+            min(max(goal + off, 0.0), NO_TARGET) if moves else goal
+            for goal, off, moves in zip(goals, missed, bound, strict=True)
+        ]
+        latest = trained(tuple(goals))
+        best = [max(pair, key=rank) for pair in zip(best, latest, strict=True)]
+    return best
 
 
 def _best_of(path: list[Fitted]) -> int:
@@ -451,15 +521,27 @@ def _overfit(fitted: Fitted, rows: LabelledData) -> str:
 
 
 def _measured_as_given(
-    fitted: Fitted, target: Target, trained: tuple[LabelledData, Any], held_out: tuple[LabelledData | None, Any]
+    fitted: Fitted,
+    target: Target,
+    trained: tuple[LabelledData, Any],
+    held_out: tuple[LabelledData | None, Any],
+    sampled: bool,
+    known: dict[Any, tuple[AUCEstimate, AUCEstimate]],
 ) -> FairFit:
     """Return the fit with all measures taken on the scores that the decision function gives for raw rows.
 
-    ``trained`` and ``held_out`` are rows in raw units with their weights.
+    ``trained`` and ``held_out`` are rows in raw units with their weights; ``sampled`` says that training saw a sample,
+    and ``known`` keeps what was measured for fits of the same rows.
     Those that training saw differ in rounding, which matters where columns are constant up to rounding or nearly so.
     """
 
     def found(parameters: Any, part: LabelledData, weight: Any) -> tuple[AUCEstimate, AUCEstimate]:
+        key = np.asarray(parameters).tobytes(), id(part)
+        if key not in known:
+            known[key] = measured(parameters, part, weight)
+        return known[key]
+
+    def measured(parameters: Any, part: LabelledData, weight: Any) -> tuple[AUCEstimate, AUCEstimate]:
         scores = fitted.direction * replace(fitted, fit=replace(fitted.fit, parameters=parameters)).decision(
             part.features
         )
@@ -482,9 +564,9 @@ def _measured_as_given(
     )
     reached = fit.gap.upper if target.demand == "upper" else fit.gap.value
     if fit.max_gap is not None and reached > fit.max_gap and fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
-        reason = (
-            f"In training the gap met its target, but rounding in raw units makes it {reached:.4g}: rescale the data."
-        )
+        rounding = f"but rounding in raw units makes it {reached:.4g}: rescale the data."
+        whole = f"a sample of the rows, but over all it is {reached:.4g}."
+        reason = f"The gap met its target on {whole}" if sampled else f"In training the gap met its target, {rounding}"
         fit = replace(fit, status=mm.Status.OUT_OF_REACH, reason=reason)
     return fit
 
