@@ -109,7 +109,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     score_bound : float, optional
         For a module, an upper bound on its absolute scores, 100 by default.
     solver : Solver, optional
-        For ``kappa``; by default ``SFLS(oracle=SMD())`` for a linear model and ``IQRC()`` for others.
+        For ``kappa``; by default what :func:`minmaxcon.solve` chooses for a linear model, and ``IQRC()`` for others.
     time_limit : float, optional
         Seconds that a fit may take, after which it returns the best model so far; where that does not meet the target
         the status is ``UNFINISHED``. A limit that is not reached changes nothing.

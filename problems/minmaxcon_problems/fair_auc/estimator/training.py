@@ -201,7 +201,7 @@ def train(
         seed=target.seed,
         engine="numpy" if linear else "torch",
     )
-    solver = (mm.SFLS(oracle=mm.SMD()) if linear else mm.IQRC()) if asked.solver is None else asked.solver
+    solver = mm.IQRC() if asked.solver is None and not linear else asked.solver  # None: the one that fits the problem
     solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit)
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
     free = fit_target(rows, _unbound(target, UNCONSTRAINED), validation=validation, **weights)

@@ -162,6 +162,14 @@ def test_copies_predict_alike(rows: Rows, copied: Callable[[Any], Any]) -> None:
     assert other.gap_ == found.gap_
 
 
+def test_kappa_is_solved_by_the_solver_that_fits(rows: Rows) -> None:
+    """As the command line and mm.solve do: exact passes over data of this size, and nothing depends on the seed."""
+    found, again = (fitted(rows, "group", kappa=0.3, max_gap=None, random_state=seed) for seed in (0, 1))
+    assert found.solution_.settings["solver"]["oracle"]["name"] == "MirrorProx"
+    assert found.status_ is mm.Status.SOLVED
+    np.testing.assert_array_equal(found.solution_.x, again.solution_.x)
+
+
 def test_clone_takes_parameters_and_nothing_fitted(rows: Rows) -> None:
     found = fitted(rows, kappa=0.3, solver=mm.SFLS(oracle=mm.SMD(steps=50), levels=1))
     other = clone(found)
