@@ -70,8 +70,9 @@ class Finite(Source):
             lengths[name] = int(found.shape[0])
             _check_finite(name, found if sparse else xp.to_numpy(found), dtype)
             self._placed[name] = on_device(found, engine, device)
-            seen = compiles(engine) and device == "cpu"
-            self.arrays[name] = np.asarray(self._placed[name]) if seen else self._placed[name]
+            # What JAX compiles reads the copy on the device; all other code sees NumPy arrays, here the same memory.
+            seen = np.asarray(self._placed[name]) if device == "cpu" else found
+            self.arrays[name] = seen if compiles(engine) else self._placed[name]
         if len(set(lengths.values())) > 1:
             raise InvalidInput("arrays", lengths, "all arrays must have one row per sample.")
         self.size = next(iter(lengths.values()))

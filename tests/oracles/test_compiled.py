@@ -51,9 +51,9 @@ def both(problem: str, oracle: Any, levels: Any, **options: Any) -> float:
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("method", [SMD, ExtraGradient])
 def test_trajectories_are_those_of_numpy(problem: str, method: Any) -> None:
-    """2,000 steps within 1e-10. The tail loss of cvar_portfolio is steep, and SMD's steps long: there rounding alone
-    leads two runs of NumPy apart, so its steps are a tenth as long."""
-    rule = mm.Adaptive(dual_scale=0.03) if problem == "cvar_portfolio" else "adaptive"
+    """2,000 steps within 1e-10. On the steep tail loss of cvar_portfolio the adaptive steps of SMD are unstable: a
+    change in the last bit grows to a percent, whatever the engine, so it takes the steps of the theorem there."""
+    rule = "theory" if problem == "cvar_portfolio" else "adaptive"
     assert both(problem, method(steps=2000, step_rule=rule), [0.5]) < 1e-10
 
 
@@ -195,6 +195,19 @@ def test_streams_are_compiled_too() -> None:
     assert ends[0].steps == ends[1].steps == 47
     assert ends[1].exhausted
     np.testing.assert_allclose(ends[1].x, np.asarray(ends[0].x), rtol=1e-10)
+
+
+@pytest.mark.parametrize("engine", ["torch", "jax"])
+def test_another_device_gives_the_same(engine: str) -> None:
+    """``cpu:0`` is this machine by the path that an accelerator takes: everything that is computed is compiled."""
+    known = mm.load_problem("toy")
+    found = []
+    for chosen in ({}, {"engine": engine, "device": "cpu:0"}):
+        data = mm.Finite(known.data.arrays, **chosen)
+        made = mm.MinMaxProblem(known.objective, known.constraints, known.primal, data, start=known.start)
+        found.append(mm.solve(made, mm.SFLS(SMD(), levels=3), seed=0))
+    np.testing.assert_allclose(np.asarray(found[1].x), found[0].x, rtol=1e-10)
+    assert found[1].certificate.lower == pytest.approx(found[0].certificate.lower, rel=1e-10)
 
 
 def test_devices() -> None:
