@@ -68,6 +68,9 @@ class _Sweep:
         Only these methods, separated by commas.
     jobs
         Processes at a time, each on one thread; by default one a core.
+    backend
+        Where they run: loky, processes of this machine; dask, the workers of the cluster that DASK_SCHEDULER_ADDRESS
+        names, else of one on this machine; or another backend of joblib.
     data_dir
         Folder of data files.
     quick
@@ -84,6 +87,7 @@ class _Sweep:
     seeds: Whole | None = None
     methods: str | None = None
     jobs: Whole | None = None
+    backend: str = "loky"
     data_dir: Path | None = None
     quick: Flag = False
     overwrite: Flag = False
@@ -165,6 +169,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
                 planned.configurations,
                 asked.out / "runs",
                 jobs=jobs,
+                backend=asked.backend,
                 data_dir=None if asked.data_dir is None else str(asked.data_dir),
                 overwrite=asked.overwrite,
                 report=lambda tick: line(_told(tick), done=tick.done == tick.total),

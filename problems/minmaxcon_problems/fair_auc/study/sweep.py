@@ -9,15 +9,15 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import minmaxcon as mm
-from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
+from minmaxcon.errors import DataError, InvalidInput, MinMaxConError, MissingDependency
 from minmaxcon.results import check_file, environment, leftover, one_thread, plain, write_file
 
 from .study import FairAUCStudy, Panel
@@ -143,13 +143,17 @@ def run_sweep(
     data_dir: str | None = None,
     overwrite: bool = False,
     report: Callable[[Tick], Any] | None = None,
+    backend: str = "loky",
 ) -> Sweep:
     """Run configurations, each on one thread, and write ``folder/NAME.json`` as soon as one ends.
 
     Files of the same configuration and version are kept; damaged ones are computed again, and with ``overwrite`` also
     those that another version or setting has left, which are refused otherwise. Numbers depend neither on the order nor
     on ``jobs``, the processes at a time (with 1 no further process is started). ``report`` is called with a
-    :class:`Tick` after each configuration.
+    :class:`Tick` after each configuration. ``backend`` is one of joblib: ``"loky"`` for processes of this machine,
+    ``"dask"`` for the workers of the cluster that ``DASK_SCHEDULER_ADDRESS`` names or of the client at hand, else of a
+    cluster on this machine, or another that was registered. Workers share the folder; a worker that dies loses what it
+    was at, which another one does, and nothing that has a file is done again.
 
     Raises InvalidInput, DataError or UnknownName for bad input, which other configurations would meet too, and for a
     file of another run in the folder; MinMaxConError where a process was killed. Other errors leave their configuration
@@ -174,7 +178,7 @@ def run_sweep(
     failures: dict[str, str] = {}
     interrupted = False
     try:
-        with closing(_results(tasks, jobs)) as results:
+        with closing(_results(tasks, jobs, backend)) as results:
             for run, (name, failure) in enumerate(results, start=1):
                 if failure is not None:
                     failures[name] = failure
@@ -212,9 +216,12 @@ def _whole(path: Path, one: Configuration) -> bool:
 
 
 def _results(
-    tasks: Sequence[tuple[FairAUCStudy, Configuration, Path, str | None]], jobs: int
+    tasks: Sequence[tuple[FairAUCStudy, Configuration, Path, str | None]], jobs: int, backend: str
 ) -> Generator[tuple[str, str | None], None, None]:
     """Run the tasks; give the name and the failure of each, as they end."""
+    if backend != "loky":
+        yield from _elsewhere(tasks, jobs, backend)
+        return
     if jobs == 1 or len(tasks) < 2:
         with one_thread():
             yield from (_run(*task) for task in tasks)
@@ -233,6 +240,71 @@ def _results(
             "a worker process was killed, perhaps for want of memory; what had finished is kept: run the same command "
             "again, with fewer --jobs if memory was short."
         ) from failure
+
+
+def _elsewhere(
+    tasks: Sequence[tuple[FairAUCStudy, Configuration, Path, str | None]], jobs: int, backend: str
+) -> Generator[tuple[str, str | None], None, None]:
+    """Run the tasks on another backend of joblib, whose workers may be on other machines."""
+    from joblib import Parallel, delayed, parallel_config
+
+    absolute = [(study, one, path.absolute(), data_dir) for study, one, path, data_dir in tasks]
+    with ExitStack() as open_ones:
+        if backend == "dask":
+            open_ones.enter_context(_dask_client(jobs))
+        try:
+            open_ones.enter_context(parallel_config(backend=backend, n_jobs=jobs))
+            workers = Parallel(return_as="generator_unordered", batch_size=1)
+        except (ValueError, ImportError) as failure:
+            raise InvalidInput("backend", backend, f"joblib has none of this name ({failure}).") from None
+        try:
+            yield from workers(delayed(_once)(*task) for task in absolute)
+        except Exception as failure:
+            if isinstance(failure, MinMaxConError):
+                raise
+            cause = " ".join(f"{type(failure).__name__}: {failure}".split())[:160]
+            raise MinMaxConError(
+                f"the workers of {backend} have failed ({cause}); what had finished is kept: run it again."
+            ) from failure
+
+
+@contextmanager
+def _dask_client(jobs: int) -> Iterator[None]:
+    """Open a client: that of the caller, of the cluster that is named, or of a cluster of as many workers here."""
+    try:
+        from dask.distributed import Client, LocalCluster, default_client
+    except ImportError:
+        raise MissingDependency("dask", "cluster", "the backend dask") from None
+    try:
+        default_client()
+    except ValueError:
+        pass
+    else:
+        yield
+        return
+    address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+    try:
+        cluster = None if address else LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+        client = Client(address or cluster)
+    except (OSError, TimeoutError) as failure:
+        cause = " ".join(str(failure).split())[:100]
+        raise MinMaxConError(
+            f"the scheduler {address} of dask cannot be reached ({cause}); check its address."
+        ) from None
+    try:
+        yield
+    finally:
+        client.close()
+        if cluster is not None:
+            cluster.close()
+
+
+def _once(study: FairAUCStudy, one: Configuration, path: Path, data_dir: str | None) -> tuple[str, str | None]:
+    """Run a task where a scheduler may give it out again: one whose file is there was done by a worker that died."""
+    if path.exists() and _whole(path, one):
+        return one.name, None
+    with one_thread():
+        return _run(study, one, path, data_dir)
 
 
 def _in_worker(

@@ -260,3 +260,40 @@ def test_names_that_are_no_file_names(tmp_path: Path) -> None:
     record: dict[str, Any] = {"status": "done", "points": [], "value": float("nan")}
     write_run(tmp_path / f"{one.name}.json", one, record)
     assert read_run(tmp_path / f"{one.name}.json", one)["value"] is None
+
+
+# --------------------------------------------------------------------------------------------------- other backends
+
+
+def test_a_worker_of_dask_that_is_killed_loses_nothing_and_nothing_is_done_twice(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    pytest.importorskip("dask.distributed", reason="dask is not installed: pip install 'minmaxcon[cluster]'")
+    script = SCRIPT.replace("jobs=int(sys.argv[3])", "jobs=2, backend='dask'").replace("delay=0.03", "delay=0.1")
+    folder, log = tmp_path / "runs", tmp_path / "log"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(folder), str(log)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[4]), os.environ["PYTHONPATH"]])},
+    )
+    wait_for(folder, 5)
+    os.kill(int(log.read_text().splitlines()[-1].split()[1]), signal.SIGKILL)
+    out, err = process.communicate(timeout=200)
+    assert (process.returncode, out) == (0, "80 0 False\n"), err
+    assert contents(folder) == whole
+    counts = begun(log)
+    assert sum(counts.values()) <= 81  # what the killed worker was at, and no more
+    assert set(counts) == {Path(name).stem for name in whole}
+
+
+def test_backends_that_are_not_there_are_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(mm.InvalidInput, match="backend='spark-of-none'"):
+        run_sweep(FakeStudy(), configurations(1), tmp_path, jobs=2, backend="spark-of-none")
+    assert not list(tmp_path.iterdir())
+    try:
+        import dask.distributed  # noqa: F401
+    except ImportError:
+        with pytest.raises(mm.MissingDependency, match="dask is needed for the backend dask"):
+            run_sweep(FakeStudy(), configurations(1), tmp_path, jobs=2, backend="dask")

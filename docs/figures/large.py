@@ -1,0 +1,74 @@
+"""Time and memory of data larger than memory: ``python docs/figures/large.py ROWS FOLDER``.
+
+Writes a Parquet file of ROWS x 50 float32 to FOLDER, solves it from disk by the command line and fits the classifier to it,
+each in a process of its own, and prints processor time and the largest resident memory of each.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FEATURES, BLOCK = 50, 100_000
+FIT = """
+import sys
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+made = FairAUCClassifier("inter_group", max_gap=0.02, random_state=0).fit(sys.argv[1], "y", sensitive_features="g")
+print(made.status_, made.gap_, made.auc_)
+"""
+
+
+def write(path: Path, rows: int) -> None:
+    """Write rows whose groups differ in features and labels."""
+    rng = np.random.default_rng(0)
+    turn, direction = np.linalg.qr(rng.normal(size=(FEATURES, FEATURES)))[0], rng.normal(size=FEATURES) / FEATURES**0.5
+    names = [f"x{k}" for k in range(FEATURES)]
+    schema = pa.schema([*((name, pa.float32()) for name in names), ("y", pa.int8()), ("g", pa.string())])
+    with pq.ParquetWriter(path, schema, use_dictionary=["g", "y"], compression="none") as file:
+        for begin in range(0, rows, BLOCK):
+            size = min(BLOCK, rows - begin)
+            group = rng.random(size) < 0.3
+            points = (rng.normal(size=(size, FEATURES)) @ turn * np.linspace(0.5, 2, FEATURES)).astype(np.float32)
+            points[:, 0] += group
+            points[:, 1] -= 0.7 * group
+            label = (points @ direction + 1.2 * group + rng.normal(size=size) > 0.2).astype(np.int8)
+            columns = [*points.T.copy(), label, np.where(group, "f", "m")]
+            file.write_table(pa.table(columns, schema=schema), row_group_size=1_000_000)
+
+
+def measured(name: str, command: list[str]) -> None:
+    """Run a command, and print what it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *command], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"{name}: {seconds:.0f} s of processor time, at most {after.ru_maxrss / 1000:.0f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[2]) / "large.parquet"
+    write(place, int(float(sys.argv[1])))
+    measured("fit", ["-c", FIT, str(place)])
+    options = [
+        "--label",
+        "y",
+        "--sensitive",
+        "g",
+        "--kappa",
+        "0.1",
+        "--dtype",
+        "float32",
+        "--solver",
+        "sfls",
+        "--quiet",
+    ]
+    for memory in sys.argv[3:] or ["500MB"]:
+        words = ["-m", "minmaxcon", "solve", "fair_auc", "--data", str(place), *options, "--memory", memory]
+        measured(f"solve with {memory}", words)
+    place.unlink()
