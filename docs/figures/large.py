@@ -1,7 +1,7 @@
 """Time and memory of data larger than memory: ``python docs/figures/large.py ROWS FOLDER``.
 
-Writes a Parquet file of ROWS x 50 float32 to FOLDER, solves it from disk by the command line and fits the classifier to it,
-each in a process of its own, and prints processor time and the largest resident memory of each.
+Writes a Parquet file of ROWS x 50 float32 to FOLDER, solves it from disk by the command line and fits the classifier to
+it, each in a process of its own, and prints processor time and the largest resident memory of each.
 """
 
 from __future__ import annotations
