@@ -98,7 +98,8 @@ autosummary_filename_map = _apart(_PUBLIC)
 autodoc_typehints = "none"  # the docstrings tell the types, with shapes
 autodoc_member_order = "bysource"  # what is needed first stands first
 # What scikit-learn and pydantic write into their classes refers to pages of their own documentation.
-_NO_PAGE = "model_config, set_fit_request, set_partial_fit_request, set_score_request, get_metadata_routing"
+_ROUTED = ("fit", "partial_fit", "score", "decision_function", "predict", "predict_proba")
+_NO_PAGE = ", ".join(["model_config", "get_metadata_routing", *(f"set_{name}_request" for name in _ROUTED)])
 autodoc_default_options = {"exclude-members": _NO_PAGE}
 # The template of a class lists its members; numpydoc would list them once more.
 numpydoc_show_class_members = False
