@@ -25,7 +25,8 @@ RUN = "import sys; from minmaxcon.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def content(folder: Path) -> dict[str, str]:
-    return {str(p.relative_to(folder)): p.read_text() for p in sorted(folder.rglob("*")) if p.is_file()}
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.parent.name != "__pycache__")
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
 def run(*words: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
