@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +57,18 @@ _ROUNDING = 1e-12
 def too_large(source: Any) -> bool:
     """Whether a source is to be read in pieces.
 
-    A folder, an address and a data set of pyarrow always are; a Parquet or LIBSVM file is where its table would take
-    more than the memory that may be used.
+    A folder of Parquet files, an address and a data set of pyarrow always are; a Parquet or LIBSVM file is where its
+    table would take more than the memory that may be used.
     """
     if hasattr(source, "get_fragments"):
         return True
     if not isinstance(source, str | Path):
         return False
-    if "://" in str(source) or Path(source).is_dir():
-        return True
     path = Path(source)
-    if not path.is_file():
-        return False
+    if "://" in str(source):
+        return True
+    if not path.is_file():  # an empty text is no folder, though pathlib reads it as the current one
+        return bool(str(source)) and any(each.suffix in (".parquet", ".pq") for each in islice(path.rglob("*"), 10_000))
     kind = file_format(path)
     if kind == "libsvm":
         return _BYTES_A_BYTE * path.stat().st_size > memory_limit()

@@ -44,8 +44,8 @@ def score_all(model: mm.Model, parameters: Any, features: Any) -> Any:
     rows = dense(features)
     xp = engine(engine_of(model, rows))
     batch = xp.create(rows, "float32")
-    # A network holds units and their graph besides the scores, so it goes one candidate at a time.
-    size = max(1, _NUMBERS_AT_ONCE // max(1, len(rows))) if xp.name == "numpy" else 1
+    # A network holds units, with torch their graph too, besides the scores, so it goes one candidate at a time.
+    size = max(1, _NUMBERS_AT_ONCE // max(1, len(rows))) if isinstance(model, mm.Linear) else 1
     for begin in range(0, len(parameters), size):
         piece = xp.create(parameters[begin : begin + size], "float32")
         yield slice(begin, begin + size), xp.to_numpy(model.evaluate(piece, batch)[0])

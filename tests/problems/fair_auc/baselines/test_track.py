@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
@@ -140,4 +141,5 @@ def test_copies_judge_alike(dataset: Dataset) -> None:
 def test_the_engine_is_the_one_that_the_model_works_on() -> None:
     rows = np.zeros((2, 4), dtype=np.float32)
     assert engine_of(mm.Linear(4), rows) == "numpy"
-    assert engine_of(mm.MLP(4), rows) == "torch"
+    assert engine_of(mm.MLP(4), rows) == "numpy"
+    assert engine_of(mm.TorchModule(torch.nn.Linear(4, 1), bound=1.0), rows) == "torch"
