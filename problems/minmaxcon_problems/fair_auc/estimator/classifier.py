@@ -19,6 +19,7 @@ from minmaxcon.results import check_file, write_file
 from minmaxcon_problems.fair_auc.datasets import stratified_indices
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metrics
+from minmaxcon_problems.fair_auc.target.fit import LeftOut
 
 from .calibration import GroupCalibration
 from .dataset import fit_dataset
@@ -80,9 +81,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     method : {"following", "bounds"}
         How ``max_gap`` is reached: constraints that follow the true AUC, or one bound per side of the quadratic
         surrogate.
-    demand : {"value", "upper"}
-        Whether the held-out gap or the upper end of its confidence interval is to meet ``max_gap``; the latter needs
-        ``validation_fraction``.
+    demand : {"value", "upper", "new_rows"}
+        What is to meet ``max_gap``: the gap on training or held-out rows; the upper end of its confidence interval,
+        which needs held-out rows; or the gap that new rows will have, as far as twice five folds of rows left out tell,
+        of which each combination of label and group must have 25.
     validation_fraction : float, optional
         Share of the rows, of every label and group alike, that is held out: the training target is tightened until the
         held-out gap meets ``max_gap``.
@@ -145,6 +147,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The fitted models of all limits, in the order of ``max_gap``.
     calibration_ : tuple of GroupCalibration
         By how much probabilities are off in each group.
+    left_out_ : LeftOut or None
+        With ``demand="new_rows"``, gap and AUC on rows left out of training, averaged over folds.
     alpha_ : float
         Strength of the ridge penalty.
     alpha_path_ : Shrinkage or None
@@ -200,7 +204,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         objective: Literal["auc", "quadratic_auc", "logistic"] | None = None,
         alpha: float | Literal["cv"] | None = None,
         method: Literal["following", "bounds"] = "following",
-        demand: Literal["value", "upper"] = "value",
+        demand: Literal["value", "upper", "new_rows"] = "value",
         validation_fraction: float | None = None,
         positive: Any = None,
         protected: Any = None,
@@ -770,6 +774,11 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def feature_names_(self) -> tuple[str, ...]:
         """Names of the features of ``coef_``, with those of the groups."""
         return self._result().feature_names
+
+    @property
+    def left_out_(self) -> LeftOut | None:
+        """Gap and AUC on rows left out of training, with ``demand="new_rows"``; else None."""
+        return self._result().left_out
 
     @property
     def alpha_(self) -> float:

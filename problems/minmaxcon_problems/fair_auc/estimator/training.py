@@ -23,14 +23,14 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet, resolve_metrics, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
-from minmaxcon_problems.fair_auc.target.fit import FairFit, fit_path, fit_target
+from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows, fit_path, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
 from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_by_group
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import feature_names
-from .shrinkage import FEW, Shrinkage, chosen_shrinkage
+from .shrinkage import FEW, Shrinkage, chosen_shrinkage, folds_of
 
 __all__ = ["Asked", "Fitted", "asked_of", "fit_rows", "fit_stream", "model_of", "train", "weighted_standardizer"]
 
@@ -60,6 +60,9 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
     if estimator.demand == "upper" and (kappa is not None or not held_out):
         remedy = "is about the interval on held-out rows under max_gap: give validation_fraction, and no kappa."
         raise mm.InvalidInput("demand", "upper", remedy)
+    if estimator.demand == "new_rows" and (kappa is not None or held_out or estimator.method != "following"):
+        remedy = 'leaves rows out by itself, with max_gap and method "following": leave out kappa and held-out rows.'
+        raise mm.InvalidInput("demand", "new_rows", remedy)
     several = isinstance(resolve_metrics(estimator.metric), MetricSet)
     if several and (kappa is not None or estimator.method != "following"):
         remedy = 'several metrics are bound with max_gap and method "following" only; give one metric.'
@@ -240,7 +243,7 @@ class Fitted:
     each was compared with the rest. ``alpha`` is the strength of the ridge penalty, and ``alpha_path`` what it was
     chosen from, where it was chosen. ``compared`` are the groups that were each compared with the rest, of which the
     model reads what ``use_group`` says, and ``feature_names`` those of the features that it reads. ``path`` are the
-    models of all limits, where there are several.
+    models of all limits, where there are several, and ``left_out`` what rows left out of training tell of new ones.
     """
 
     fit: FairFit
@@ -261,6 +264,7 @@ class Fitted:
     by_group: tuple[LogOdds, ...] = ()
     calibration: tuple[GroupCalibration, ...] = ()
     path: tuple[Fitted, ...] = ()
+    left_out: LeftOut | None = None
 
     def log_odds_by_group(self, decision: Any, signs: Any) -> Any:
         """Return log-odds (n,) of the second class, by the line of each row's group, from those by one line for all.
@@ -342,13 +346,19 @@ def fit_rows(
     asked = replace(asked, target=replace(asked.target, model=model, ridge=ridge))
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     known: dict[Any, tuple[AUCEstimate, AUCEstimate]] = {}
+    folds = _folds(rows, asked.target) if constrained and asked.target.demand == "new_rows" else []
 
     def trained(gaps: tuple[float, ...]) -> list[Fitted]:
         """Return the models held to some gaps, measured on the rows as they were given."""
-        wanted = replace(asked, gaps=gaps)
-        fits = train(wanted, rows, validation=validation, row_weight=row_weight, validation_weight=validation_weight)
+        made: list[tuple[FairFit, LeftOut | None]]
+        if folds:
+            targets = [replace(asked.target, max_gap=gap) for gap in gaps]
+            made = [fit_new_rows(rows, one, folds, row_weight=row_weight) for one in targets]
+        else:
+            weights = {"row_weight": row_weight, "validation_weight": validation_weight}
+            made = [(fit, None) for fit in train(replace(asked, gaps=gaps), rows, validation=validation, **weights)]
         found = []
-        for fit, limit in zip(fits, asked.gaps, strict=True):
+        for (fit, left), limit in zip(made, asked.gaps, strict=True):
             scores = fit.model.predict(fit.parameters, judged.features)
             log_odds = LogOdds.fit(scores, judged.label > 0, weight)
             by_group = lines_by_group(log_odds, scores, judged, weight) if estimator.calibration == "by_group" else ()
@@ -371,22 +381,57 @@ def fit_rows(
                 use_group=way,
                 compared=tuple(value for value, _, _ in rows.each_group),
                 feature_names=rows.feature_names,
+                left_out=left,
                 by_group=by_group,
                 calibration=calibration_by_group(log_odds, by_group, scores, judged, weight) if constrained else (),
             )
             fit = _measured_as_given(
                 fitted, asked.target, (raw, raw_weight), (raw_validation, validation_weight), sampled, known
             )
-            told = _overfit(replace(fitted, fit=fit), rows)
+            told = " ".join(
+                filter(None, (_told_of_new_rows(left, fit, rows), _overfit(replace(fitted, fit=fit), rows)))
+            )
             found.append(replace(fitted, fit=replace(fit, reason=f"{fit.reason} {told}") if told else fit))
         return found
 
     found = trained(asked.gaps)
-    if sampled and constrained and validation is None:
+    if sampled and constrained and validation is None and not folds:
         found = _held_on_all(trained, found)
     best = _best_of(found)
     _warn_of(found[best], judged)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
+
+
+_FOLDS, _ROUNDS, _IN_A_FOLD = 5, 2, 5
+"""Folds of rows left out, rounds of them, and the least rows of each combination of label and group in each."""
+
+
+def _folds(rows: LabelledData, target: Target) -> list[tuple[Any, Any]]:
+    """Return the folds that tell of new rows; raises DataError where a combination has too few rows for them."""
+    code, least = _cells(rows), _FOLDS * _IN_A_FOLD
+    counts = np.bincount(code)
+    fewest = int(counts[counts > 0].min())
+    if fewest < least:
+        raise DataError(
+            rows.name,
+            f'demand="new_rows" needs {least} rows of each combination of label and group, {_IN_A_FOLD} in each of'
+            f" {_FOLDS} folds, and the smallest one has {fewest}; give more rows, or ask for the training rows.",
+        )
+    rng = np.random.default_rng(target.seed)
+    return [fold for _ in range(_ROUNDS) for fold in folds_of(code, _FOLDS, rng)]
+
+
+def _told_of_new_rows(left: LeftOut | None, fit: FairFit, rows: LabelledData) -> str:
+    """Say what is known of new rows, and how many rows would tell a gap of the size of the limit."""
+    if left is None or fit.max_gap is None:
+        return ""
+    half, counts = 1.96 * float(np.nan_to_num(fit.train_gap.standard_error)), np.bincount(_cells(rows))
+    fewest = int(counts[counts > 0].min())
+    said = f"On rows left out of training the gap is {left.gap:.3g} on average, known to within {half:.2g}"
+    if fit.max_gap == 0 or half <= fit.max_gap:
+        return f"{said}."
+    needed = int(np.ceil(fewest * (half / fit.max_gap) ** 2))
+    return f"{said}; within {fit.max_gap:g} would take some {needed:,} rows where the smallest cell has {fewest:,}."
 
 
 MANY = 200_000
@@ -399,11 +444,17 @@ _SLACK, _CLOSE, _AGAIN = 2e-4, 1e-3, 3
 """How far below a target the gap on all rows is aimed at, how near it is to come, and the fits that this may take."""
 
 
-def _sample(rows: LabelledData, row_weight: Any, seed: int) -> tuple[Any, Any]:
-    """Return the rows of a sample of each combination of label and groups, and how many rows each one stands for."""
+def _cells(rows: LabelledData) -> Any:
+    """Return the number (n,) of each row's combination of label and group."""
     code = (rows.label > 0).astype(np.int64)
     for k, (_, _, signs) in enumerate(rows.each_group):
-        code += (signs > 0) * (2 * k + 2) if rows.more_groups is not None else 2 * (signs > 0)
+        code += (signs > 0) * (2 * k + 2)
+    return code
+
+
+def _sample(rows: LabelledData, row_weight: Any, seed: int) -> tuple[Any, Any]:
+    """Return the rows of a sample of each combination of label and groups, and how many rows each one stands for."""
+    code = _cells(rows)
     rng, counts = np.random.default_rng(seed), np.bincount(code)
     own = np.ones(len(rows)) if row_weight is None else row_weight
     parts, weights = [], []
@@ -562,6 +613,8 @@ def _measured_as_given(
         unconstrained_gap=free_gap,
         unconstrained_auc=free_auc,
     )
+    if target.demand == "new_rows":  # the gap of the training rows is not what was asked
+        return fit
     reached = fit.gap.upper if target.demand == "upper" else fit.gap.value
     if fit.max_gap is not None and reached > fit.max_gap and fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
         rounding = f"but rounding in raw units makes it {reached:.4g}: rescale the data."

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon import metrics
 from minmaxcon.checks import finite_array
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.evaluation import measured_model
@@ -21,7 +22,7 @@ from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, M
 from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds
 from .side_bounds import solve_side_bounds
 
-__all__ = ["FairFit", "fit_path", "fit_target"]
+__all__ = ["FairFit", "LeftOut", "fit_new_rows", "fit_path", "fit_target"]
 
 _TIGHTER = (1.0, 0.8, 0.6, 0.4, 0.2, 0.05)
 """Training targets, as shares of the target on held-out data; all are solved at once."""
@@ -32,6 +33,9 @@ _BEYOND = (-0.005, -0.01, -0.015, -0.02, -0.03, -0.045, -0.065, -0.09)
 _MARGIN = 2e-4
 """How far below a target the steps aim, where the target is not smaller than ten times this."""
 
+
+_IN_FOLDS = 40
+"""Outer steps of the fits in folds, whose last digits are less than chance."""
 
 _TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE)
 
@@ -160,6 +164,50 @@ def fit_path(
     return [_chosen(solved.part(*ends[k : k + 2]), judge) for k, judge in enumerate(judges)]
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Gap and AUC on rows left out of training, averaged over folds; ``goal`` is what the training gap was held to."""
+
+    goal: float
+    gap: float
+    auc: float
+    folds: int
+
+
+def fit_new_rows(
+    train: LabelledData, target: Target, folds: Sequence[tuple[Any, Any]], *, row_weight: Any = None
+) -> tuple[FairFit, LeftOut]:
+    """Return the model of best AUC whose gap on new rows is at most ``target.max_gap``, as far as folds tell.
+
+    ``folds`` are indices of rows to train on and of rows left out. A model is fitted for each of several training gaps
+    in each fold; signed gaps on the rows left out are averaged, so that chance, which goes both ways, does not count as
+    bias. The loosest training gap whose average is within the target is what all rows are then held to. Where none is,
+    it is the one of the least average, with the status ``OUT_OF_REACH``. Errors are those of :func:`fit_target`.
+    """
+    target = replace(target, model=target.model_for(train))
+    gaps, areas, goals = [], [], np.zeros(0)
+    short = replace(target, iterations=_IN_FOLDS if target.iterations is None else target.iterations)
+    for part, rest in folds:
+        own, other = (None, None) if row_weight is None else (row_weight[part], row_weight[rest])
+        judge = _Judge(train.select(part), train.select(rest), own, other, short)
+        goals = judge.goals[judge.goals >= 0]  # chance goes both ways, and is averaged out
+        solved = _by_following(judge, goals, None, ())
+        found = [judge.signed(run) for run in solved.runs]
+        gaps.append([gap for gap, _ in found])
+        areas.append([area for _, area in found])
+    average = np.abs(np.mean(gaps, axis=0)).max(axis=1)
+    fair = np.flatnonzero(average <= target.max_gap)
+    best = int(fair[0]) if fair.size else int(np.argmin(average))
+    left = LeftOut(float(goals[best]), float(average[best]), float(np.mean(areas, axis=0)[best]), len(folds))
+    judge = _Judge(train, None, row_weight, None, replace(target, max_gap=left.goal))
+    fit = _chosen(_by_following(judge, goals[best : best + 1], None, ()), judge)
+    fit = replace(fit, max_gap=target.max_gap, target=left.goal)
+    if not fair.size:
+        reason = f"The least gap on rows left out is {left.gap:.4g}, above the target {target.max_gap:g}."
+        return replace(fit, status=mm.Status.OUT_OF_REACH, reason=reason), left
+    return fit, left
+
+
 def _require_two(metric: FairnessMetric | MetricSet, masks: Any, rows: LabelledData) -> None:
     """Refuse an interval that a single row would have to give."""
     sizes = masks.sum(axis=0)
@@ -227,6 +275,18 @@ class _Judge:
             return self.on_train(run)
         model = self.target.model_for(self.train)
         return measured_model(model, self.parameters(run), self.validation, self.target.metric, self.validation_weight)
+
+    def signed(self, run: mm.Solution) -> tuple[Any, float]:
+        """Return the signed gaps (K,), of each metric for each group, and the AUC on the held-out data."""
+        rows: Any = self.validation
+        scores = self.target.model_for(self.train).predict(self.parameters(run), rows.features)
+        masks, weight = comparison_masks(self.target.metric, rows), self.validation_weight
+        found = []
+        for g in range(0, masks.shape[1], 2):
+            sides = [np.flatnonzero(masks[:, k]) for k in (g, g + 1)]
+            weights = None if weight is None else (weight[sides[0]], weight[sides[1]])
+            found.append(float(metrics.auc(scores[sides[0]], scores[sides[1]], weights=weights)))
+        return np.array(found[::2]) - np.array(found[1::2]), self.measured(run)[1].value
 
     def constant(self, run: mm.Solution) -> bool:
         """Whether all training rows have one score."""

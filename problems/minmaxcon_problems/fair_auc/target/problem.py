@@ -40,7 +40,8 @@ class Target:
 
     ``method`` is how a fit meets the target: "following", surrogates that follow the true AUC; or "bounds", one bound
     for each side of the quadratic surrogate, many pairs of bounds in one solve (linear models, not the logistic loss).
-    ``demand`` is what must meet it on held-out data: the gap itself, or the upper end of its 95% interval.
+    ``demand`` is what must meet it on held-out data: the gap itself, or the upper end of its 95% interval; "new_rows"
+    is the average over rows left out in folds, for :func:`.fit.fit_new_rows`.
     ``iterations`` is the largest number of outer steps of a fit, 200 by default; the method "bounds" has none.
     ``time_limit`` is in seconds. Raises InvalidInput or UnknownName for whatever cannot be used, named with the remedy.
     """
@@ -56,7 +57,7 @@ class Target:
     warmup_steps: int = 60
     seed: int = 0
     method: Literal["following", "bounds"] = "following"
-    demand: Literal["value", "upper"] = "value"
+    demand: Literal["value", "upper", "new_rows"] = "value"
     iterations: int | None = None
     time_limit: float | None = None
 
@@ -104,7 +105,7 @@ class Target:
         return mm.Linear(rows.features.shape[1]) if self.model is None else self.model
 
 
-_CHOICES = {"method": ("following", "bounds"), "demand": ("value", "upper")}
+_CHOICES = {"method": ("following", "bounds"), "demand": ("value", "upper", "new_rows")}
 
 
 def build_target_problem(

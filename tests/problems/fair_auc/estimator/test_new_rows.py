@@ -1,0 +1,47 @@
+"""Targets for new rows: what rows left out say, what training is then held to, and where rows are too few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
+
+
+def fitted(rows: Rows, **settings: Any) -> FairAUCClassifier:
+    model = FairAUCClassifier(**{"metric": "inter_group", "max_gap": 0.05, "random_state": 0, **settings})
+    return model.fit(rows.X, rows.y, sensitive_features=rows.group)
+
+
+@pytest.mark.rel
+def test_rows_left_out_meet_the_limit_on_average() -> None:
+    rows = biased_rows(400, 2)
+    found = fitted(rows, demand="new_rows")
+    left = found.left_out_
+    assert left is not None
+    assert left.gap <= 0.05
+    assert left.folds == 10
+    assert found.target_ == left.goal
+    assert found.gap_.value <= left.goal
+    assert "On rows left out of training the gap is" in found.reason_
+    assert "rows where the smallest cell has" in found.reason_
+    assert found.auc_.value == pytest.approx(left.auc, abs=0.05)
+    assert fitted(rows).left_out_ is None
+
+
+def test_few_rows_are_refused_with_the_number_needed() -> None:
+    rows = biased_rows(400, 2)
+    few = np.flatnonzero(~((rows.group == "b") & (rows.y == "yes")))
+    some = np.flatnonzero((rows.group == "b") & (rows.y == "yes"))[:7]
+    with pytest.raises(DataError, match=r"needs 25 rows of each combination .* smallest one has 7"):
+        fitted(rows.take(np.sort(np.r_[few, some])), demand="new_rows")
+
+
+@pytest.mark.parametrize("other", [{"kappa": 0.1, "max_gap": None}, {"validation_fraction": 0.3}, {"method": "bounds"}])
+def test_what_leaves_rows_out_in_another_way_is_refused(other: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="demand='new_rows'"):
+        fitted(biased_rows(100, 0), demand="new_rows", **other)
