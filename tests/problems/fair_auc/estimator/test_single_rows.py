@@ -25,17 +25,17 @@ def test_a9a_row_by_row(shared_data: Path, metric: str) -> None:
     train, test = data.train, data.test
     X, count = train.features, len(train)
     batch = FairAUCClassifier(metric, random_state=0).fit(X, train.label, sensitive_features=train.group)
-    began = time.perf_counter()
+    began = time.process_time()
     block = FairAUCClassifier(metric, random_state=0).partial_fit(X, train.label, sensitive_features=train.group)
     coef = block.coef_
-    of_block = (time.perf_counter() - began) / count
-    began = time.perf_counter()
+    of_block = (time.process_time() - began) / count
+    began = time.process_time()
     single = FairAUCClassifier(metric, random_state=0)
     for row in range(count):
         one = slice(row, row + 1)
         single.partial_fit(X[one], train.label[one], sensitive_features=train.group[one])
     np.testing.assert_array_equal(single.coef_, coef)
-    of_calls = (time.perf_counter() - began) / count
+    of_calls = (time.process_time() - began) / count
     assert of_block < 120e-6
     assert of_calls < 400e-6
     found, expected = (m.decision_function(test.features) for m in (single, batch))
