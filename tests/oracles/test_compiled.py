@@ -197,6 +197,7 @@ def test_streams_are_compiled_too() -> None:
     np.testing.assert_allclose(ends[1].x, np.asarray(ends[0].x), rtol=1e-10)
 
 
+@pytest.mark.rel
 @pytest.mark.parametrize("engine", ["torch", "jax"])
 def test_another_device_gives_the_same(engine: str) -> None:
     """``cpu:0`` is this machine by the path that an accelerator takes: everything that is computed is compiled."""
@@ -219,6 +220,7 @@ def test_devices() -> None:
         mm.Finite({"z": [1.0]}, device="cuda")
 
 
+@pytest.mark.rel
 def test_networks_are_compiled() -> None:
     """The paper's network, traced, against torch's autograd."""
     ends = []
