@@ -17,19 +17,18 @@ names = {
     "SFLS": "auto",
     "ConEx": "conex",
     "primal-dual": "primal_dual",
-    "switching subgradient": "switching_subgradient",
 }
 found = compare(problem, names, samples=400_000)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-for entry, marker in zip(found.entries, "osD^", strict=True):
-    path = entry.path[1:] or entry.path
+for entry, marker in zip(found.entries, "osD", strict=True):
+    path = entry.path[1:]
     samples = [point["samples"] for point in path]
     left.plot(samples, [point["violation"] for point in path], marker=marker, markersize=4, label=entry.solver)
     right.plot(samples, [abs(point["relative_gap"]) for point in path], marker=marker, markersize=4, label=entry.solver)
     print(f"{entry.solver:22} {entry.infeasible:3} of {entry.checkpoints:3} points infeasible")
 left.axhspan(-1, 0, color="C2", alpha=0.1)
-left.set(xlabel="samples", ylabel="largest $f_i - b_i$", yscale="symlog", ylim=(-0.1, None))
+left.set(xlabel="samples", xscale="log", ylabel="largest $f_i - b_i$", yscale="symlog", ylim=(-0.1, None))
 left.set_yscale("symlog", linthresh=1e-3)
-right.set(xlabel="samples", ylabel="relative gap, in size", yscale="log")
+right.set(xlabel="samples", xscale="log", ylabel="relative gap, in size", yscale="log")
 left.legend(frameon=False)
