@@ -334,9 +334,9 @@ def engine(name: str) -> Namespace:
     MissingDependency
         If its package is not installed.
     """
-    found = _BY_ENGINE.get(name)
+    found = _BY_ENGINE.get(name) if isinstance(name, str) else None
     if found is None:
-        if name not in _BUILDERS:
+        if name not in tuple(_BUILDERS):
             raise InvalidInput("engine", name, f"unknown array engine; use one of {', '.join(_BUILDERS)}.")
         found = _BY_ENGINE[name] = _BUILDERS[name]()
     return found
@@ -474,6 +474,8 @@ def on_device(array: Any, name: str, device: str) -> Any:
     InvalidInput
         If the engine knows no such device, or there is none.
     """
+    if not isinstance(device, str) or device == "meta":  # torch's "meta" has shapes and no numbers
+        raise InvalidInput("device", device, 'must be a name such as "cpu" or "cuda:1".')
     if device == "cpu" and name != "jax":
         return array
     if name == "torch":
@@ -481,8 +483,8 @@ def on_device(array: Any, name: str, device: str) -> Any:
         try:
             return array.to(torch.device(device))
         except (RuntimeError, AssertionError) as error:
-            first = str(error).splitlines()[0]
-            raise InvalidInput("device", device, f"torch cannot use it: {first}") from error
+            first = str(error).splitlines()[0].rstrip(".")
+            raise InvalidInput("device", device, f'torch cannot use it ({first}); use "cpu".') from error
     if name == "jax":
         jax = _module_of_jax()
         with jax.enable_x64(True):
@@ -503,8 +505,8 @@ def _device_of_jax(device: str) -> Any:
     try:
         return jax.devices(kind)[int(number or 0)]
     except (RuntimeError, IndexError, ValueError) as error:
-        known = ", ".join(sorted({one.platform for one in jax.devices()}))
-        raise InvalidInput("device", device, f"JAX finds {known} on this machine.") from error
+        known = " or ".join(sorted({f'"{one.platform}"' for one in (*jax.devices("cpu"), *jax.devices())}))
+        raise InvalidInput("device", device, f"JAX finds no such device on this machine; use {known}.") from error
 
 
 _TREES: set[type] = set()
@@ -546,9 +548,9 @@ def _untraceable(error: Exception) -> Unsupported:
         if not code.co_filename.startswith((*apart, "<")) and code.co_filename != __file__:
             place = f"{code.co_qualname} ({Path(code.co_filename).name}:{trace.tb_lineno})"
         trace = trace.tb_next
-    cause = str(error).strip().partition("\n")[0][:160]
+    cause = str(error).strip().partition("\n")[0].partition(" See http")[0][:160].rstrip(".")
     return Unsupported(
-        f"{place} cannot be compiled: {cause} Compute from the arguments by their operators and the functions of "
+        f"{place} cannot be compiled: {cause}. Compute from the arguments by their operators and the functions of "
         "minmaxcon.arrays.namespace(x), without writing into arrays, without NumPy functions of them and without "
-        'branches on their values; or use engine="numpy".'
+        'branches on their values; or use engine="numpy", or "torch" where terms() alone is given.'
     )

@@ -80,3 +80,9 @@ fair = FairAUCClassifier("inter_group", max_gap=0.01, random_state=0)
 fair.fit(features, label, sensitive_features=group)
 print(fair.status_.name, "-", fair.reason_)
 # end
+
+# unfinished
+hurried = FairAUCClassifier("inter_group", max_gap=0.01, random_state=0, time_limit=0.0001)
+hurried.fit(features, label, sensitive_features=group)
+print(hurried.status_.name, "-", hurried.reason_)
+# end

@@ -75,6 +75,8 @@ class TableBlocks:
         self.names: tuple[str, ...] = self._read.names
         self.rows: int = self._read.rows
         if not self.rows:
+            if isinstance(self._read, _Arrow) and not self._read.fragments:
+                raise DataError(self.name, "is a folder without Parquet files; give one that holds them, or a file.")
             raise DataError(self.name, "has no rows; at least one was expected.")
 
     @property
@@ -187,7 +189,10 @@ class _Arrow:
             if isinstance(failure, DataError):
                 raise
             cause = " ".join(str(failure).split())[:120]
-            raise DataError(self.name, f"is no data set that can be read ({cause}); check path and format.") from None
+            need = (
+                "give Parquet files or one LIBSVM file; a CSV file is read with pandas or polars and given as frames."
+            )
+            raise DataError(self.name, f"is no data set that can be read ({cause}); {need}") from None
         repeated = [name for name in self.names if self.names.count(name) > 1]
         if repeated:
             raise DataError(self.name, f"two columns are called {shown(repeated[0])}; rename or remove one.")
@@ -293,12 +298,15 @@ class _Frames:
     def __init__(self, source: Any) -> None:
         self.name = "frames"
         once = hasattr(source, "__next__") or not (callable(source) or hasattr(source, "__iter__"))
+        need = "give a path, a data set of pyarrow, a list of frames, or a function that returns a fresh iterator."
         if once or hasattr(source, "columns"):
-            need = "give a path, a data set of pyarrow, a list of frames, or a function that returns a fresh iterator."
             raise InvalidInput("source", type(source).__name__, need)
         self.source: Callable[[], Iterable[Any]] | Iterable[Any] = source
         self.rows, names = 0, None
-        for number, frame in enumerate(self._frames(), start=1):
+        frames = self._frames()
+        if not hasattr(frames, "__iter__") or hasattr(frames, "columns"):
+            raise InvalidInput("source", source, f"returned {type(frames).__name__}, no iterator of frames; {need}")
+        for number, frame in enumerate(frames, start=1):
             found = _columns_of(frame)
             if names is not None and found != names:
                 other = next(iter([*(set(found) ^ set(names)), found[0]]))
@@ -322,6 +330,9 @@ class _Frames:
                 table = read_source(part, wanted)
                 yield Table(self.name, table.columns, table.rows, None, first)
                 first += table.rows
+        if first != self.rows:
+            need = "the function must return a fresh iterator of the same frames each time."
+            raise DataError(self.name, f"{self.rows:,} rows were read at first and {first:,} now; {need}")
 
 
 def _columns_of(frame: Any) -> tuple[str, ...]:
@@ -330,7 +341,8 @@ def _columns_of(frame: Any) -> tuple[str, ...]:
     try:
         return tuple(map(str, nw.from_native(frame, eager_only=True).columns))
     except TypeError as failure:
-        raise DataError("frames", f"a {type(frame).__name__} is no eager data frame; give frames.") from failure
+        need = f"{type(frame).__name__} is no eager data frame; give frames of pandas, polars or pyarrow."
+        raise DataError("frames", need) from failure
 
 
 class _Libsvm:

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Namespace, engine, namespace, to_numpy
-from minmaxcon.core import Batch, Evaluation, Position, Source, StochasticMinMaxConstraint
+from minmaxcon.core import Batch, ConstraintFamily, Evaluation, Position, Source, StochasticMinMaxConstraint
+from minmaxcon.core.compiled import engine_family
+from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator, PerspectiveGenerator
 from minmaxcon.testing.check import (
@@ -154,9 +156,23 @@ class Function:
         u, v, alpha = self.points(rng, count), self.points(rng, count), self.inner(rng, count)
         return {"u": u, "v": u + 10.0 ** rng.uniform(-2.0, 0.0, (count, 1)) * (v - u), "alpha": alpha}
 
+    @cached_property
+    def _compiled(self) -> ConstraintFamily | None:
+        """The function as solvers evaluate it where the data's engine compiles; None where they call it as it is."""
+        alone = SeparateFamily([self.constraint])
+        family = engine_family(alone, self.data)
+        return None if family is alone else family
+
+    def evaluated(self, x: Any, batch: Batch) -> Evaluation:
+        """Return F, G and the pullback at points of the data's engine, as the solvers get them."""
+        if self._compiled is None or namespace(x) is not self.xp:
+            return self.constraint.evaluate(x, batch)
+        found = self._compiled.evaluate(x, batch)
+        return Evaluation(found.F[..., 0], found.G, lambda y, a: found.pullback(y[..., None], a))
+
     def evaluate(self, x: Any, batch: Batch | None = None) -> Evaluation:
         """Return F, G and the pullback at NumPy points, as NumPy arrays."""
-        found = self.constraint.evaluate(self.xp.create(x), self.batch if batch is None else batch)
+        found = self.evaluated(self.xp.create(x), self.batch if batch is None else batch)
         need = f"evaluate() must return mm.Evaluation; it returned {type(found).__name__}."
         require(isinstance(found, Evaluation), need)
         xp = self.xp
@@ -471,7 +487,7 @@ def _single_sample(function: Function, rng: np.random.Generator) -> str:
 
 def _calls(function: Function, rng: np.random.Generator) -> dict[str, Call]:
     def evaluate(batch: Batch, x: Any, y: Any, a: Any) -> dict[str, Any]:
-        found = function.constraint.evaluate(x, batch)
+        found = function.evaluated(x, batch)
         return {"F": found.F, "G": found.G, "the gradient": found.pullback(y, a)}
 
     y, a = rng.uniform(0.5, 1.5, _RUNS), function.inner(rng, _RUNS)

@@ -9,6 +9,7 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import Batch, ConstraintFamily, MinMaxProblem, Position, Status
+from minmaxcon.core.compiled import engine_family
 from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.core.lower import lower_bound
 from minmaxcon.errors import InvalidInput
@@ -153,7 +154,8 @@ def _fused(problem: MinMaxProblem, rng: np.random.Generator) -> str:
         family = getattr(problem, where)
         y, a = _duals(family, rng, x, 4)
         together = _numbers(_evaluated(family, batch, x, y, a))
-        alone = _numbers(_evaluated(SeparateFamily(family.constraints), batch, x, y, a))
+        separate = engine_family(SeparateFamily(family.constraints), problem.data)
+        alone = _numbers(_evaluated(separate, batch, x, y, a))
         for name, part in together.items():
             shapes = f"{name} of {where} has shape {part.shape}, not {alone[name].shape}."
             require(part.shape == alone[name].shape, shapes)

@@ -13,6 +13,8 @@ import minmaxcon as mm
 from minmaxcon.arrays import namespace
 from minmaxcon.core.compiled import padded
 from minmaxcon.oracles import SMD, ExtraGradient
+from minmaxcon.testing import check_problem
+from minmaxcon.testing.constraint import constraint_part
 
 pytest.importorskip("jax", reason="the extra jax is not installed")
 
@@ -166,8 +168,26 @@ def test_what_cannot_be_traced_is_named(constraint: type, says: str) -> None:
     message = str(caught.value)
     assert f"{constraint.__name__}.terms (test_compiled.py:" in message
     assert "namespace(x)" in message
+    assert ". Compute from" in message
     assert "\n" not in message
     assert len(message) < 600
+
+
+def test_checks_see_functions_as_the_solvers_do() -> None:
+    """Terms alone have their gradient from JAX in the checks too, for one point and for several."""
+    z, x = np.random.default_rng(0).normal(size=(40, 3)), np.random.default_rng(1).normal(size=(2, 3))
+    function = constraint_part(Square(), mm.Ball(3, 2.0), mm.Finite({"z": z}, engine="jax")).subject
+    for points in (x, x[0]):
+        found = function.evaluate(points)
+        np.testing.assert_allclose(found.F, ((points[..., None, :] - z) ** 2).sum(-1).mean(-1), rtol=1e-12)
+        slope = found.pullback(np.full(points.shape[:-1], 0.5), np.zeros((*points.shape[:-1], 0)))
+        np.testing.assert_allclose(slope, points - z.mean(0), rtol=1e-12)
+
+
+@pytest.mark.rel
+def test_all_checks_hold_for_terms_alone() -> None:
+    report = check_problem(problem("jax"))
+    assert report.passed, str(report)
 
 
 def test_values_that_are_not_finite_are_named() -> None:
@@ -212,10 +232,18 @@ def test_another_device_gives_the_same(engine: str) -> None:
 
 
 def test_devices() -> None:
-    with pytest.raises(mm.InvalidInput, match="device"):
-        mm.Finite({"z": [1.0]}, engine="jax", device="nowhere")
-    with pytest.raises(mm.InvalidInput, match="device"):
+    for device in ("nowhere", "cpu:9"):
+        with pytest.raises(mm.InvalidInput, match=r'JAX finds no such device on this machine; use .*"cpu"'):
+            mm.Finite({"z": [1.0]}, engine="jax", device=device)
+    with pytest.raises(mm.InvalidInput, match=r"torch cannot use it .*; use .cpu.\."):
         mm.Finite({"z": [1.0]}, engine="torch", device="nowhere")
+    for engine in ("numpy", "torch", "jax"):
+        for device in (3, None, ["cpu"], "meta"):
+            with pytest.raises(mm.InvalidInput, match=r"device=.* must be a name such as"):
+                mm.Finite({"z": [1.0]}, engine=engine, device=device)  # type: ignore[arg-type]  # the mistake tried
+    for none in (["jax"], None, 3):
+        with pytest.raises(mm.InvalidInput, match="unknown array engine; use one of numpy, torch, jax"):
+            mm.Finite({"z": [1.0]}, engine=none)  # type: ignore[arg-type]  # the mistake tried
     with pytest.raises(mm.InvalidInput, match='"cpu" alone'):
         mm.Finite({"z": [1.0]}, device="cuda")
 

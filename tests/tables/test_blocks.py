@@ -141,15 +141,27 @@ def test_bad_cells_are_named_by_their_row_in_all(tmp_path: Path) -> None:
 def test_bad_sources(tmp_path: Path) -> None:
     with pytest.raises(mm.DataError, match=r"missing\.parquet: no such file"):
         TableBlocks(tmp_path / "missing.parquet")
+    with pytest.raises(mm.DataError, match="is a folder without Parquet files; give one that holds them"):
+        TableBlocks(tmp_path)
+    pq.write_table(TABLE.slice(0, 0), tmp_path / "empty.parquet")
     with pytest.raises(mm.DataError, match="has no rows"):
         TableBlocks(tmp_path)
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 this is none")
-    with pytest.raises(mm.DataError, match="is no data set that can be read"):
-        TableBlocks(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    for source in (tmp_path, tmp_path / "table.csv"):
+        with pytest.raises(mm.DataError, match=r"is no data set that can be read .*; a CSV file is read with pandas"):
+            TableBlocks(source)
     frame = pd.DataFrame({"a": [1.0]})
     for once in (iter([frame]), frame, 3):
         with pytest.raises(mm.InvalidInput, match="a function that returns a fresh iterator"):
             TableBlocks(once)
+    for none in (lambda: None, lambda: frame, lambda: 3):
+        with pytest.raises(mm.InvalidInput, match="no iterator of frames; give a path"):
+            TableBlocks(none)
+    with pytest.raises(mm.DataError, match="int is no eager data frame; give frames of pandas"):
+        TableBlocks([frame, 3])
+    same = iter([frame])
+    with pytest.raises(mm.DataError, match="1 rows were read at first and 0 now; the function must return a fresh"):
+        list(TableBlocks(lambda: same).tables())
     with pytest.raises(mm.DataError, match=r"frame 2 has other columns than the first, such as '[ab]'"):
         TableBlocks([frame, frame.rename(columns={"a": "b"})])
 

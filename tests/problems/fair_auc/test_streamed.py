@@ -231,3 +231,7 @@ def test_data_sets_that_cannot_be_fitted_leave_the_estimator_as_it_was() -> None
         with pytest.raises(mm.MinMaxConError, match=said):
             made.fit(source, "y", **options)
         np.testing.assert_array_equal(made.coef_, before)
+    with pytest.raises(mm.InvalidInput, match="y='list': must name a column where X is a data set"):
+        made.fit("missing.parquet", [0, 1], sensitive_features=[0, 1])
+    with pytest.raises(mm.InvalidInput, match=r"X='rows\.parquet': must hold the rows to be scored"):
+        made.predict("rows.parquet")

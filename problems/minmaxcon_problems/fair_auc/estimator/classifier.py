@@ -446,6 +446,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             X is not finite, or has other features than those fitted.
         """
         result = self._result()
+        if isinstance(X, str):
+            raise InvalidInput("X", X, "must hold the rows to be scored; read a data set block by block, as frames.")
         features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if result.use_group:
             signs = signs_of_values(sensitive_features, features.shape[0], result.groups, result.compared)

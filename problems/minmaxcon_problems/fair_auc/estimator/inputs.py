@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,8 +220,12 @@ def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]
     Features (n, d) are finite float64, dense or CSR, labels (n,) of at most two values. With ``reset`` the estimator's
     idea of the features, ``n_features_in_`` and names, is set, else it must be met. Raises ValueError for whatever
     scikit-learn refuses: features that are not finite numbers or not those expected, lengths that differ, labels that
-    are missing, continuous or of more than two kinds.
+    are missing, continuous or of more than two kinds. A path with labels beside it is refused.
     """
+    if isinstance(X, str | Path):
+        raise InvalidInput(
+            "y", type(y).__name__, 'must name a column where X is a data set, as in fit("rows/", "label").'
+        )
     require_labels(y)
     features, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
     check_classification_targets(labels)
