@@ -334,7 +334,8 @@ def engine(name: str) -> Namespace:
     MissingDependency
         If its package is not installed.
     """
-    found = _BY_ENGINE.get(name) if isinstance(name, str) else None
+    asked: object = name  # whatever a caller gives, also what no dictionary can look up
+    found = _BY_ENGINE.get(name) if isinstance(asked, str) else None
     if found is None:
         if name not in tuple(_BUILDERS):
             raise InvalidInput("engine", name, f"unknown array engine; use one of {', '.join(_BUILDERS)}.")
@@ -474,7 +475,8 @@ def on_device(array: Any, name: str, device: str) -> Any:
     InvalidInput
         If the engine knows no such device, or there is none.
     """
-    if not isinstance(device, str) or device == "meta":  # torch's "meta" has shapes and no numbers
+    asked: object = device
+    if not isinstance(asked, str) or asked == "meta":  # torch's "meta" has shapes and no numbers
         raise InvalidInput("device", device, 'must be a name such as "cpu" or "cuda:1".')
     if device == "cpu" and name != "jax":
         return array
