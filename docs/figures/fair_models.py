@@ -67,7 +67,8 @@ def happiness() -> Rows:
     numbers = ["prestige", "divorce", "widowed", "educ", "babies", "preteen", "teens", "unem10", "mothfath16", "y06"]
     table = table[[*numbers, "vhappy", "black", "female"]].dropna()
     group = np.where(table["female"] == 1, "woman", "man").astype(object) + np.where(table["black"] == 1, ", black", "")
-    return table[numbers].to_numpy(float), table["vhappy"].to_numpy(int), group.astype(str)
+    coded = pd.get_dummies(table[numbers], drop_first=True, dtype=float)
+    return coded.to_numpy(float), table["vhappy"].to_numpy(int), group.astype(str)
 
 
 def affairs() -> Rows:
