@@ -94,7 +94,7 @@ _APPARENT = 0.05
 """Error of a group's mean probability from which a warning tells of it, where chance does not explain it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class GroupCalibration:
     """The mean probability of the positive label in a group of so many rows, and the share of rows that have it."""
 
