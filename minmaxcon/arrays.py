@@ -387,23 +387,24 @@ class Constant:
         The numbers.
     """
 
-    __slots__ = ("_device", "_dtype", "_kept", "_latest", "value")
+    __slots__ = ("_kept", "_latest", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = np.array(to_numpy(value), dtype=np.float64)
         self.value.setflags(write=False)
         self._kept: dict[Any, Array] = {}
-        self._dtype, self._device, self._latest = None, None, None
+        self._latest: tuple[Any, Any, Array] = (None, None, self.value)
 
     def like(self, x: Array) -> Array:
         """Return the constant with the precision and device of ``x``."""
         dtype, device = x.dtype, getattr(x, "device", None)  # a traced array is on no device yet
-        if dtype is self._dtype and device == self._device:
-            return self._latest
+        latest = self._latest  # one tuple, so that no thread sees the parts of another's
+        if dtype is latest[0] and device == latest[1]:
+            return latest[2]
         kept = self._kept.get((dtype, device))
         if kept is None:
             kept = self._kept[dtype, device] = namespace(x).asarray(self.value.copy(), x)
-        self._latest, self._dtype, self._device = kept, dtype, device
+        self._latest = dtype, device, kept
         return kept
 
     def __reduce__(self) -> tuple[type[Constant], tuple[Any]]:

@@ -27,7 +27,8 @@ RULES: dict[str, tuple[Any, Any]] = {  # the rule of three runs, and that of run
         lambda j: mm.InverseSqrt(0.1, [0.01, 0.1, 0.5][j]),
     ),
     "theory": (mm.Theory(), lambda _: mm.Theory()),
-    "theory_vector": (mm.Theory([300.0, 500.0, 900.0]), lambda j: mm.Theory([300.0, 500.0, 900.0][j])),
+    # At 900 the third run enlarges rounding a hundred thousand times, alone as beside others.
+    "theory_vector": (mm.Theory([100.0, 200.0, 300.0]), lambda j: mm.Theory([100.0, 200.0, 300.0][j])),
 }
 
 
