@@ -39,13 +39,13 @@ _joined: list[Processes] = []
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What a process could not do, for the others."""
+    """The message of a process that has failed, for the others."""
 
     text: str
 
 
 class SharedError(MinMaxConError):
-    """What one of the processes could not do; all of them raise it, so that one of them needs to tell."""
+    """The error of one process, which all of them raise, so that only one needs to tell it."""
 
 
 class EndedError(MinMaxConError):
@@ -209,11 +209,7 @@ def distribute(problem: MinMaxProblem, processes: Processes | None = None, *, sh
     data = problem.data if sharded else problem.data.shard(processes.rank, processes.count)
     _require_alike(problem, processes)
     shards = Shards(data, processes)
-    other = problem.with_bounds(*(constraint.bound for constraint in problem.constraints))
-    object.__setattr__(other, "data", shards)
-    for name in ("family", "constraint_family"):
-        object.__setattr__(other, name, _Averaged(getattr(problem, name), shards))
-    return other
+    return problem.over(shards, lambda family: _Averaged(family, shards))
 
 
 def _require_alike(problem: MinMaxProblem, processes: Processes) -> None:

@@ -83,8 +83,7 @@ def same(processes: Processes, problem: str, solver: str) -> dict[str, Any]:
     """Solve over all processes, and in each alone with batches of all."""
     made = problem_named(problem)
     shards: list[mm.Source] = [made.data.shard(k, processes.count) for k in range(processes.count)]
-    alone = problem_named(problem)
-    object.__setattr__(alone, "data", Union(shards))
+    alone = made.over(Union(shards), lambda family: family)
     together = distribute(made, processes, sharded=False)
     return {"together": solved(together, SOLVERS[solver]()), "alone": solved(alone, SOLVERS[solver]())}
 
@@ -133,9 +132,9 @@ def unequal(processes: Processes) -> dict[str, Any]:
     rows = labelled(n=300)
     part = np.arange(200) if processes.rank == 0 else np.arange(200, 300)
     whole = fair_auc(rows=rows)
-    arrays = {name: value[part] for name, value in whole.data.arrays.items()}  # type: ignore[attr-defined]
-    mine = fair_auc(rows=rows)
-    object.__setattr__(mine, "data", mm.Finite(arrays))
+    assert isinstance(whole.data, mm.Finite)
+    arrays = {name: value[part] for name, value in whole.data.arrays.items()}
+    mine = whole.over(mm.Finite(arrays), lambda family: family)
     x = whole.primal.sample(np.random.default_rng(0), 2)
     together = distribute(mine, processes)
     refined = together.family.refine(x, together.data), whole.family.refine(x, whole.data)

@@ -10,10 +10,11 @@ from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.refreshed import Observation, RefreshedProblem, TrueMeasure
 from minmaxcon.core.solution import Certificate, Solution, Status
 from minmaxcon.core.solver import Outcome, Points, RunsState, Solver
-from minmaxcon.core.source import Batch, Position, Source
+from minmaxcon.core.source import Batch, Batches, Position, Source
 
 __all__ = [
     "Batch",
+    "Batches",
     "Certificate",
     "ConstraintFamily",
     "Estimate",

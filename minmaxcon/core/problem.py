@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -180,8 +180,13 @@ class MinMaxProblem:
         proximal = None if self.proximal is None else self.proximal.take(runs)
         return self._again(constraints=tuple(constraints), proximal=proximal)
 
+    def over(self, data: Source, wrapped: Callable[[ConstraintFamily], ConstraintFamily]) -> Self:
+        """Return the problem on other data, its families evaluated as ``wrapped`` returns them."""
+        families = {name: wrapped(getattr(self, name)) for name in ("family", "constraint_family")}
+        return self._again(data=data, **families)
+
     def _again(self, **changes: Any) -> Self:
-        """Return a copy with other bounds or another proximal term, of which the families do not depend."""
+        """Return a copy with some fields changed; unless they are among them, the families stay as they are."""
         other = copy.copy(self)
         for name, value in changes.items():
             object.__setattr__(other, name, value)
