@@ -112,7 +112,7 @@ class Finite(Source):
         if int(self.size or 0) < shards:
             raise InvalidInput("shards", shards, f"there are {self.size} rows, fewer than one a shard.")
         rows = {name: value[number::shards] for name, value in self.arrays.items()}
-        return Finite(rows, engine=self.engine, dtype=self.dtype)
+        return Finite(rows, engine=self.engine, dtype=self.dtype, device=self.device)
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}{tuple(value.shape)}" for name, value in self.arrays.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -243,6 +244,12 @@ class OnDisk(Source):
             return {name: np.asarray(values, dtype=self.dtype) for name, values in arrays.items()}
         create = engine_named(self.engine).create
         return {name: create(values, self.dtype) for name, values in arrays.items()}
+
+    def prepared_by(self, prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None) -> OnDisk:
+        """Return the same rows, prepared otherwise; they are on disk once, for both."""
+        other = copy.copy(self)
+        other.prepare, other._pool, other._order, other._now, other._next = prepare, None, None, None, None
+        return other
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """See :meth:`Source.chunks`; no piece is larger than a window, and the next is read ahead."""

@@ -334,3 +334,12 @@ def test_frames_are_read_as_arrays() -> None:
     pandas = pytest.importorskip("pandas")
     data = mm.Finite({"features": pandas.DataFrame(DENSE, index=np.arange(50)[::-1])})
     np.testing.assert_array_equal(data.arrays["features"], DENSE)
+
+
+def test_shards_divide_the_rows_and_keep_engine_precision_and_device() -> None:
+    whole = mm.Finite({"z": np.arange(7.0)}, engine="torch", dtype="float32", device="cpu:0")
+    shards = [whole.shard(number, 3) for number in range(3)]
+    assert [part.arrays["z"].tolist() for part in shards] == [[0, 3, 6], [1, 4], [2, 5]]
+    assert {(part.engine, part.dtype, part.device) for part in shards} == {("torch", "float32", "cpu:0")}
+    with pytest.raises(mm.InvalidInput, match="fewer than one a shard"):
+        whole.shard(0, 8)

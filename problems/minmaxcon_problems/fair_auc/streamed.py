@@ -45,10 +45,10 @@ CELLS = np.array([(-1, -1), (-1, 1), (1, -1), (1, 1)])
 """Signs of label and group of the four cells, in their order."""
 
 _BYTES_A_CELL = 24.0
-"""What a number of a table takes when it is read at once, as :mod:`minmaxcon.tables` counts it."""
+"""Bytes of memory for each number of a table that is read at once, as :mod:`minmaxcon.tables` counts them."""
 
 _BYTES_A_BYTE = 3.0
-"""What a byte of a LIBSVM file takes."""
+"""Bytes of memory for each byte of a LIBSVM file that is read at once."""
 
 _ROUNDING = 1e-12
 """Deviation of a feature, relative to its mean, up to which it is constant."""
@@ -126,7 +126,7 @@ class LargeDataset:
 
 @dataclass(eq=False)
 class _Summary:
-    """What the first pass learns; two of different rows add up."""
+    """Columns, counts and moments that the first pass learns; those of different rows add up."""
 
     kinds: dict[str, bool] = field(default_factory=dict)
     pairs: Counter[tuple[Any, Any, bool]] = field(default_factory=Counter)
@@ -565,10 +565,10 @@ def large_problem(
     counts = dataset.train.counts
     rows = slots @ counts
     means = (slots * counts) @ dataset.means / rows[:, None]
-    dataset.rows.prepare = _Slots(np.ascontiguousarray((slots * (counts.sum() / rows)[:, None]).T))
+    data = dataset.rows.prepared_by(_Slots(np.ascontiguousarray((slots * (counts.sum() / rows)[:, None]).T)))
     model = mm.Linear(dataset.means.shape[1]) if model is None else model
     details = Details(metric=metric, model=model, dataset=dataset, kappa=kappa, c1=float(c1), c2=float(c2))
-    return assemble(dataset.rows, details, means, radius=radius, name=f"{dataset.name}, {metric.name}", seed=seed)
+    return assemble(data, details, means, radius=radius, name=f"{dataset.name}, {metric.name}", seed=seed)
 
 
 def large_evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from minmaxcon.testing import check_problem
 from minmaxcon_problems.fair_auc import FairAUCClassifier, build_problem, resolve_metric
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.streamed import CELLS, load_large, too_large
+from minmaxcon_problems.fair_auc.streamed import CELLS, large_problem, load_large, too_large
 
 N = 6000
 COLUMNS: dict[str, Any] = {"label": "y", "sensitive": "g", "positive": "yes"}
@@ -88,6 +88,18 @@ def test_the_problem_is_that_of_the_same_rows_in_memory(large: Any, folder: Path
     moments = np.random.default_rng(1).normal(size=(5, 2))
     for function, same in zip(streamed.constraints, plain.constraints, strict=True):
         np.testing.assert_allclose(function.dual.maximize(moments)[1], same.dual.maximize(moments)[1], rtol=1e-9)
+
+
+def test_problems_of_one_data_set_do_not_change_one_another(large: Any) -> None:
+    """Each metric weighs the rows in its own way; all read the same copy on disk."""
+    metrics = [resolve_metric(name) for name in ("group", "inter_group")]
+    problems = [large_problem(large, metric, 0.1) for metric in metrics]
+    rows = in_memory(large)
+    for metric, problem in zip(metrics, problems, strict=True):
+        alone = build_problem(Dataset("alone", rows, None, rows), metric, 0.1)
+        points = alone.primal.sample(np.random.default_rng(0), 3)
+        found, expected = (exact_values(one.family, points, one.data) for one in (problem, alone))
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 
 
 def test_a_solve_of_a_sorted_file_is_as_good_as_one_in_memory(folder: Path, large: Any) -> None:
