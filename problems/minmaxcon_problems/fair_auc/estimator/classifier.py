@@ -21,6 +21,7 @@ from minmaxcon_problems.fair_auc.measured import Compared, Measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metrics
 from minmaxcon_problems.fair_auc.target.fit import LeftOut
 
+from .asked import asked_of
 from .calibration import GroupCalibration
 from .dataset import fit_dataset
 from .groups import signs_of_values, with_groups
@@ -41,7 +42,7 @@ from .measures import LabelledScores, scores_of_classifier
 from .report import Evidence, report_page, summary_html
 from .rows import given_rows, training_rows, validation_rows
 from .shrinkage import Shrinkage
-from .training import Fitted, asked_of, fit_rows, fit_stream
+from .training import Fitted, fit_rows, fit_stream
 
 __all__ = ["FairAUCClassifier"]
 

@@ -17,15 +17,9 @@ from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resol
 from minmaxcon_problems.fair_auc.streamed import CellScores, score_cells
 
 from .inputs import SENSITIVE
-from .training import Fitted, fit_stream
+from .training import Fitted, fit_stream, held_on_all
 
 __all__ = ["fit_dataset"]
-
-_ROUNDS = 4
-"""Fits with ever smaller gaps on the sample, until all rows meet the target."""
-
-_BEYOND = 1.2
-"""By how much more than all rows exceed the target the sample's is lowered."""
 
 
 def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_weight: Any) -> None:
@@ -48,32 +42,24 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
         estimator.partial_fit(features, labels, sensitive_features=groups)
     stream = estimator._stream
     found = _measured(fit_stream(estimator, stream), estimator, rows)
-    for _ in range(_ROUNDS):
-        excess = _excess(found, estimator)
-        if excess <= 0:
-            break
-        tighter = copy.copy(estimator)
-        tighter.max_gap = max(0.0, float(found.fit.target or 0.0) - _BEYOND * excess)
-        again = _measured(fit_stream(tighter, stream), estimator, rows)
-        again = replace(again, fit=replace(again.fit, max_gap=found.fit.max_gap))
-        if _excess(again, estimator) < excess:
-            found = again
-        if tighter.max_gap == 0.0:
-            break
-    if (excess := _excess(found, estimator)) > 0 and found.fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
-        reason = f"On the sample the gap met its target; over all {rows.source.rows:,} rows it is {excess:.4g} above."
-        found = replace(found, fit=replace(found.fit, status=mm.Status.OUT_OF_REACH, reason=reason))
+    limit, held_out = found.fit.max_gap, found.fit.validation_gap
+    if found.constrained and limit is not None and held_out is None and estimator.demand != "new_rows":
+
+        def trained(gaps: tuple[float, ...]) -> list[Fitted]:
+            other = copy.copy(estimator)
+            other.max_gap = min(*gaps, 1.0)
+            made = _measured(fit_stream(other, stream), estimator, rows)
+            return [replace(made, fit=replace(made.fit, max_gap=limit))]
+
+        (found,) = held_on_all(trained, [found])
+        excess = found.fit.gap.value - limit
+        if excess > 0 and found.fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
+            reason = (
+                f"On the sample the gap met its target; over all {rows.source.rows:,} rows it is {excess:.4g} above."
+            )
+            found = replace(found, fit=replace(found.fit, status=mm.Status.OUT_OF_REACH, reason=reason))
     estimator._fitted, stream.fresh = found, False
     estimator._stream = None
-
-
-def _excess(found: Fitted, estimator: Any) -> float:
-    """Return by how much the gap on all rows is above the target; none where held-out rows are to meet it."""
-    fit = found.fit
-    if not found.constrained or fit.max_gap is None or fit.validation_gap is not None:
-        return 0.0
-    reached = fit.train_gap.upper if estimator.demand == "upper" else fit.train_gap.value
-    return float(reached) - float(fit.max_gap)
 
 
 class _Rows:

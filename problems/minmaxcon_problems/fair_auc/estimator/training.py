@@ -1,9 +1,9 @@
-"""One fit of the estimator: what is asked, scaling, training by a target or a bound, and calibration."""
+"""One fit of the estimator: scaling, training by a target or a bound, calibration, measures of the given rows."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,165 +12,26 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 import minmaxcon as mm
-from minmaxcon.checks import number, positive, whole
 from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
-from minmaxcon_problems.fair_auc.bounds import resolved_bound
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
-from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet, resolve_metrics, single_metric
+from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows, fit_path, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
+from .asked import Asked, asked_of, model_of, unbound
 from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_by_group
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import feature_names
 from .shrinkage import FEW, Shrinkage, chosen_shrinkage, folds_of
 
-__all__ = ["Asked", "Fitted", "asked_of", "fit_rows", "fit_stream", "model_of", "train", "weighted_standardizer"]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Asked:
-    r"""A target, or a bound of the surrogate in its place.
-
-    With ``kappa`` the bound is :math:`1 + \kappa`, and ``target`` is all else that is asked, with a gap that bounds
-    nothing; ``solver`` is for kappa, by default what suits the model. ``gaps`` are the limits of a path, one or more.
-    """
-
-    target: Target
-    gaps: tuple[float, ...]
-    kappa: float | None = None
-    solver: mm.Solver | None = None
-
-
-def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
-    """Return what an estimator's parameters, as the user gave them, ask for, checked.
-
-    ``held_out`` says that rows to judge by are given. Raises InvalidInput or UnknownName: the parameter is named, with
-    its value and the remedy.
-    """
-    kappa, gaps = _bound_of(estimator)
-    held_out = held_out or estimator.validation_fraction is not None
-    if estimator.demand == "upper" and (kappa is not None or not held_out):
-        remedy = "is about the interval on held-out rows under max_gap: give validation_fraction, and no kappa."
-        raise mm.InvalidInput("demand", "upper", remedy)
-    if estimator.demand == "new_rows" and (kappa is not None or held_out or estimator.method != "following"):
-        remedy = 'leaves rows out by itself, with max_gap and method "following": leave out kappa and held-out rows.'
-        raise mm.InvalidInput("demand", "new_rows", remedy)
-    several = isinstance(resolve_metrics(estimator.metric), MetricSet)
-    if several and (kappa is not None or estimator.method != "following"):
-        remedy = 'several metrics are bound with max_gap and method "following" only; give one metric.'
-        raise mm.InvalidInput("metric", estimator.metric, remedy)
-    if estimator.unknown not in ("refuse", "own_group", "drop"):
-        raise mm.UnknownName("unknown", str(estimator.unknown), ("refuse", "own_group", "drop"))
-    if kappa is not None and estimator.method != "following":
-        raise mm.InvalidInput("method", estimator.method, "is a way to reach max_gap; leave it out with kappa.")
-    if kappa is None and estimator.solver is not None:
-        raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
-    _check_alpha(estimator, kappa)
-    if kappa is not None and estimator.objective is not None:
-        raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
-    target = Target(
-        metric=estimator.metric,
-        max_gap=gaps[0],
-        objective="auc" if estimator.objective is None else estimator.objective,
-        radius=estimator.radius,
-        method=estimator.method,
-        demand=estimator.demand,
-        time_limit=estimator.time_limit,
-        seed=seed,
-    )
-    if estimator.score_bound is not None:
-        positive("score_bound", estimator.score_bound)
-    share, kept = estimator.validation_fraction, estimator.max_rows_per_cell
-    if share is not None:
-        number("validation_fraction", share, "must lie strictly between 0 and 1, or be None.", above=0.0, below=1.0)
-    if not isinstance(kept, int | np.integer):  # it is used as it stands, and sizes arrays
-        raise mm.InvalidInput("max_rows_per_cell", kept, "must be a whole number of at least 2.")
-    whole("max_rows_per_cell", kept, 2)
-    target = target if kappa is None else _unbound(target)
-    return Asked(target=target, gaps=gaps, kappa=kappa, solver=estimator.solver)
-
-
-def _bound_of(estimator: Any) -> tuple[float | None, tuple[float, ...]]:
-    """Return kappa and the limits of a path, which bind nothing with kappa; and check what is about the group."""
-    listed = [estimator.max_gap]
-    if isinstance(estimator.max_gap, list | tuple | np.ndarray):
-        given = np.asarray(estimator.max_gap)
-        if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
-            raise mm.InvalidInput("max_gap", estimator.max_gap, "must be a number between 0 and 1, or a list of them.")
-        listed = list(given.tolist())
-    found = [resolved_bound(estimator.kappa, gap, default="max_gap", single=True) for gap in listed]
-    if estimator.calibration not in ("all", "by_group"):
-        raise mm.UnknownName("calibration", str(estimator.calibration), ("all", "by_group"))
-    if estimator.calibration == "by_group" and not checked_use_group(estimator.use_group):
-        raise mm.InvalidInput("calibration", "by_group", "reads the group: it needs use_group.")
-    return found[0][0], tuple(NO_TARGET if gap is None else gap for _, gap in found)
-
-
-def _check_alpha(estimator: Any, kappa: float | None) -> None:
-    alpha = estimator.alpha
-    if kappa is not None and alpha is not None:
-        raise mm.InvalidInput("alpha", alpha, "is used with max_gap only; leave it out with kappa.")
-    if alpha is not None and estimator.method != "following":
-        raise mm.InvalidInput("alpha", alpha, 'needs method "following"; leave it out.')
-    if not (alpha is None or (isinstance(alpha, str) and alpha == "cv")):
-        number("alpha", alpha, 'must be a number of at least 0, "cv" or None.', least=0.0)
-
-
-def _unbound(target: Target, metric: FairnessMetric | None = None) -> Target:
-    """Return what asks for the same model without a target, and by another metric where one is given."""
-    return replace(
-        target,
-        metric=target.metric if metric is None else metric,
-        max_gap=NO_TARGET,
-        method="following",
-        demand="value",
-    )
-
-
-def model_of(model: Any, features: int, *, score_bound: float | None, seed: int) -> mm.Model:
-    """Return the scoring model that the user means: a name, a Model, a module, or a callable that makes one.
-
-    A callable is called with the number of features, under the seed, which leaves torch's own state alone;
-    ``score_bound`` is an upper bound on the absolute scores of a module, 100 by default. Raises InvalidInput for
-    anything else, and for a bound beside what is no module.
-    """
-    if score_bound is not None and isinstance(model, str | mm.Model):
-        raise mm.InvalidInput("score_bound", score_bound, "is for a torch.nn.Module as model; leave it out.")
-    bound = 100.0 if score_bound is None else score_bound
-    if isinstance(model, mm.Model):
-        return model
-    if isinstance(model, str):
-        named: Mapping[str, Callable[[int], mm.Model]] = {"linear": mm.Linear, "mlp": mm.mlp}
-        if model not in named:
-            raise mm.UnknownName("model", model, named)
-        return named[model](features)
-    if not isinstance(model, type) and hasattr(model, "named_parameters"):
-        return mm.TorchModule(model, bound)
-    if not callable(model):
-        raise mm.InvalidInput(
-            "model",
-            model,
-            'use "linear", "mlp", a Model, or a function of the number of features that returns a module.',
-        )
-    import torch
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        made = model(features)
-    if not (isinstance(made, mm.Model) or hasattr(made, "named_parameters")):
-        kind = type(made).__name__
-        raise mm.InvalidInput(
-            "model", model, f"returned an object of type {kind} for {features} features, not a torch.nn.Module."
-        )
-    return made if isinstance(made, mm.Model) else mm.TorchModule(made, bound)
+__all__ = ["Fitted", "fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
 
 
 def train(
@@ -207,7 +68,7 @@ def train(
     solver = mm.IQRC() if asked.solver is None and not linear else asked.solver  # None: the one that fits the problem
     solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit)
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
-    free = fit_target(rows, _unbound(target, UNCONSTRAINED), validation=validation, **weights)
+    free = fit_target(rows, unbound(target, UNCONSTRAINED), validation=validation, **weights)
     gap, area = measured_model(model, parameters, rows, metric, row_weight)
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     held_out = (None, None) if validation is None else measured_model(model, parameters, judged, metric, weight)
@@ -340,7 +201,7 @@ def fit_rows(
         rows, validation = rows.scaled(scaler), None if validation is None else validation.scaled(scaler)
     width = rows.features.shape[1]
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
-    asked = asked if constrained else Asked(target=_unbound(asked.target, UNCONSTRAINED), gaps=(NO_TARGET,))
+    asked = asked if constrained else Asked(target=unbound(asked.target, UNCONSTRAINED), gaps=(NO_TARGET,))
     alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed)
     ridge = alpha / total if path is None else path.noise
     asked = replace(asked, target=replace(asked.target, model=model, ridge=ridge))
@@ -396,7 +257,7 @@ def fit_rows(
 
     found = trained(asked.gaps)
     if sampled and constrained and validation is None and not folds:
-        found = _held_on_all(trained, found)
+        found = held_on_all(trained, found)
     best = _best_of(found)
     _warn_of(found[best], judged)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
@@ -466,7 +327,7 @@ def _sample(rows: LabelledData, row_weight: Any, seed: int) -> tuple[Any, Any]:
     return np.concatenate(parts), np.concatenate(weights)
 
 
-def _held_on_all(trained: Callable[[tuple[float, ...]], list[Fitted]], found: list[Fitted]) -> list[Fitted]:
+def held_on_all(trained: Callable[[tuple[float, ...]], list[Fitted]], found: list[Fitted]) -> list[Fitted]:
     """Move the gaps that the sample is held to until the gaps on all rows come close below the limits.
 
     Of the models of one limit the best that meets it is kept, else the fairest.

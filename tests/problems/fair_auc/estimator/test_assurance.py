@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier
+from minmaxcon_problems.fair_auc.estimator.asked import asked_of
 from minmaxcon_problems.fair_auc.estimator.inputs import sensitive_column
-from minmaxcon_problems.fair_auc.estimator.training import asked_of
 from minmaxcon_problems.fair_auc.target import fit as fit_module
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, gap_by_pairs
 
