@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -219,12 +220,10 @@ def main(seeds: int, names: list[str]) -> None:
     """Print the table."""
     warnings.simplefilter("ignore")
     ways = {"ridge": ridge, "penalty": penalty, "shift": shifted}
-    try:
-        import fairlearn  # noqa: F401
-
+    if find_spec("fairlearn"):
         ways["grid"] = lambda train, metric: learned(train, metric, "grid")
         ways["exp. gradient"] = lambda train, metric: learned(train, metric, "gradient")
-    except ImportError:
+    else:
         print("fairlearn is not installed: its two ways are left out")
     held, fits = 0, 0
     for name in names:

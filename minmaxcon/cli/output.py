@@ -20,7 +20,7 @@ _EVERY = 5.0
 """Seconds between two lines of progress."""
 
 _PREFIX = "minmaxcon: "
-"""What every line on standard error begins with."""
+"""Beginning of every line on standard error."""
 
 
 @dataclass(frozen=True, slots=True)

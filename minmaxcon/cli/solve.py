@@ -35,7 +35,7 @@ CAUTIONS = "Please note"
 """Heading of the notes that are also shown beside JSON."""
 
 _BY_OTHERS = (Exception, SystemExit)
-"""What a problem's code may raise, for option values that it does not check or for any other reason."""
+"""Exceptions that the code of a problem may raise, such as for option values that it does not check."""
 
 
 def solve(

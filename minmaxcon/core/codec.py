@@ -204,7 +204,7 @@ class Codec:
         found: Any = sys.modules[module]
         for part in path.split("."):
             found = vars(found).get(part)
-        frozen = is_dataclass(found) and found.__dataclass_params__.frozen  # type: ignore[union-attr]
+        frozen = getattr(getattr(found, "__dataclass_params__", None), "frozen", False)
         known = isinstance(found, type) and (frozen or issubclass(found, enum.Enum) or hasattr(found, "rebuilt_from"))
         if not known or found.__module__ != module or hasattr(found, "__del__"):
             raise CorruptCheckpoint("state", f"names {name!r:.80}, which is no class of values.")

@@ -1,4 +1,4 @@
-"""What is compiled for a family of functions: its own values and gradients, and blocks of steps that use it."""
+"""Compiled values and gradients of a family of functions, and the cache of what is compiled for it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from minmaxcon.core.source import Batch, Source
 __all__ = ["CompiledFamily", "by_value", "engine_family", "kept_with", "padded"]
 
 _MOST = 16
-"""How much is kept with a family; the oldest is dropped."""
+"""Entries kept with a family; the oldest is dropped."""
 
 
 class _Kept(dict[Hashable, Any]):
-    """What was made for an object and can be made anew: no copy and no pickle has it."""
+    """A cache of an object: copies and pickles of the object begin with an empty one."""
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
         return type(self), ()

@@ -13,7 +13,7 @@ __all__ = ["Needs"]
 
 
 _ANY_WEIGHT = sys.float_info.max
-"""What a solver adds whose proximal weight follows the modulus that is declared."""
+"""Proximal weight, for this check, of a solver whose weight follows the declared modulus, whatever that is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,9 +61,8 @@ class Ball(EuclideanGenerator):
         xp = namespace(u)
         offset = u if self._centered else u - self._center.like(u)
         squared = xp.dot(offset, offset)
-        if (
-            not xp.traced and not (squared > self.radius**2).any()
-        ):  # most steps end inside: one test instead of three operations
+        # Most steps end inside: one test instead of three operations.
+        if not xp.traced and not (squared > self.radius**2).any():
             return u
         shrink = self.radius / xp.sqrt(xp.maximum(squared, self.radius**2))
         offset = offset * shrink[..., None]

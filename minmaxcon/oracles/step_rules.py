@@ -41,7 +41,7 @@ Probe = Callable[[], tuple[Array, Array]]
 
 
 Kept = tuple[Array, ...] | None
-"""What a rule keeps from one query to the next, arrays of one row a run."""
+"""Memory of a rule from one query to the next: arrays of one row a run."""
 
 
 class StepRule(ABC):

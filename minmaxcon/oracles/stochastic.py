@@ -73,7 +73,7 @@ class StochasticState:
 
 
 Iterate = tuple[Array, DualPoint, Any, Array, Array]
-"""What a step changes: x, y, the step rule's memory, the sums and the sum of the weights."""
+"""The iterate of a step: x, y, the memory of the step rule, the weighted sums and the sum of the weights."""
 
 Stepper = Callable[..., Iterate]
 """``step(iterate, batch, ...)``, with as many batches as a step takes."""

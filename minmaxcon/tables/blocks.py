@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,10 @@ class TableBlocks:
         DataError
             If there are fewer files than shards.
         """
-        return _shard(self, whole("number", number, 0), whole("shards", shards))
+        part = copy.copy(self)
+        part._read = self._read.shard(whole("number", number, 0), whole("shards", shards))
+        part.name, part.rows = part._read.name, part._read.rows
+        return part
 
     def tables(self, wanted: Sequence[str] | None = None, *, by: str = "the columns to read") -> Iterator[Table]:
         """Read some columns, all by default, block by block; messages about a cell count rows through all blocks.
@@ -150,15 +154,6 @@ class _Arrays:
                 else np.stack([table.columns[name].numbers for name in asked], axis=1)
                 for array, asked in self.columns.items()
             }
-
-
-def _shard(whole_set: TableBlocks, number: int, shards: int) -> TableBlocks:
-    import copy
-
-    part = copy.copy(whole_set)
-    part._read = whole_set._read.shard(number, shards)
-    part.name, part.rows = part._read.name, part._read.rows
-    return part
 
 
 def _table(source: str, names: Sequence[str], cells: Iterable[Any], rows: int, first: int) -> Table:
@@ -225,8 +220,6 @@ class _Arrow:
         raise DataError(self.name, f"{file} has its columns in another order than {self_order}, ...; make them alike.")
 
     def shard(self, number: int, shards: int) -> _Arrow:
-        import copy
-
         if len(self.fragments) < shards:
             need = f"has {len(self.fragments)} files for {shards} processes; write at least one file a process"
             raise DataError(self.name, f"{need}, such as with pyarrow.dataset.write_dataset.")

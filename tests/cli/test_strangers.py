@@ -227,16 +227,19 @@ class Plugin(mm.ProblemPlugin):
 
     def load(self, bound: float = 0.5) -> mm.MinMaxProblem:
         """Return a small problem."""
-        found = mm.MinMaxProblem(
+        made = mm.MinMaxProblem(
             HalfSquare(), [Linear(bound)], mm.Ball(3, 6.0), cases.finite("points", "costs"), start=-np.ones(3)
         )
-        return self._fault("load", found)  # type: ignore[no-any-return]
+        found: mm.MinMaxProblem = self._fault("load", made)
+        return found
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
-        return self._fault("evaluate", {})  # type: ignore[no-any-return]
+        found: Mapping[str, Any] = self._fault("evaluate", {})
+        return found
 
     def notes(self, problem: mm.MinMaxProblem, measured: Any) -> Mapping[str, Any]:
-        return self._fault("notes", {})  # type: ignore[no-any-return]
+        found: Mapping[str, Any] = self._fault("notes", {})
+        return found
 
 
 @pytest.fixture

@@ -144,14 +144,14 @@ def wrong_gradients(seeds: Any) -> None:
 def doubled(function: mm.StochasticMinMaxConstraint) -> mm.StochasticMinMaxConstraint:
     """Return a function with the values of another and twice its gradient."""
 
-    class Doubled(type(function)):  # type: ignore[misc]
+    class Doubled(type(function)):  # type: ignore[misc]  # the base is known when it runs
         def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
             found = super().evaluate(x, batch)
             return mm.Evaluation(found.F, found.G, lambda y, a: 2.0 * found.pullback(y, a))
 
-    found = Doubled.__new__(Doubled)
+    found: mm.StochasticMinMaxConstraint = Doubled.__new__(Doubled)
     found.__dict__.update(function.__dict__)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def quadratic(

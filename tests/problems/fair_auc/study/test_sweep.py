@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -292,8 +293,6 @@ def test_backends_that_are_not_there_are_refused_in_one_line(tmp_path: Path) -> 
     with pytest.raises(mm.InvalidInput, match="backend='spark-of-none'"):
         run_sweep(FakeStudy(), configurations(1), tmp_path, jobs=2, backend="spark-of-none")
     assert not list(tmp_path.iterdir())
-    try:
-        import dask.distributed  # noqa: F401
-    except ImportError:
+    if not find_spec("dask"):
         with pytest.raises(mm.MissingDependency, match="dask is needed for the backend dask"):
             run_sweep(FakeStudy(), configurations(1), tmp_path, jobs=2, backend="dask")
