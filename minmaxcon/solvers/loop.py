@@ -183,6 +183,7 @@ def solve(
     problem.data.agreed(None)  # nobody writes before all have looked
     begin, before = (None, 0.0) if saved is None else (saved.state, saved.seconds)
     ended: tuple[Status, str] | None = None
+    spent = before
     with _interruptible() as signals, ExitStack() as closing:
         for callback in callbacks:
             closing.callback(getattr(callback, "close", _nothing))
@@ -199,18 +200,19 @@ def solve(
             elif budget is not None and solver.outcome(state).steps >= budget:
                 ended = Status.BUDGET, f"the budget of {budget} steps was used."
             ended = problem.data.agreed(ended)
+            # What a solve took is what its last checkpoint says, so that going on adds to it.
+            spent = before + time.perf_counter() - began
             if (
                 keeper is not None
                 and problem.data.leader
                 and (ended is not None or solver.finished(state) or keeper.due())
             ):
-                keeper.write(state, before + seconds)
+                keeper.write(state, spent)
             if ended is not None:
                 break
     settings = {"seed": int(seed), "solver": describe(solver), "time_limit": time_limit, "budget": budget}
     unfinished = None if solver.finished(state) else ended
-    seconds = before + time.perf_counter() - began
-    return _solution(problem, solver.outcome(state), unfinished, seconds, settings)
+    return _solution(problem, solver.outcome(state), unfinished, spent, settings)
 
 
 def _nothing() -> None:

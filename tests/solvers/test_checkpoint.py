@@ -257,6 +257,21 @@ def test_a_solve_does_not_change_what_its_checkpoint_is_compared_by(name: str) -
     assert {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} <= {"measure.asked"}
 
 
+def test_the_clock_goes_on_from_the_last_checkpoint_however_slow_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, written = cases.problem("fair_auc_inter"), module.replace_file
+
+    def slow(path: Path, content: bytes) -> None:
+        time.sleep(1.0)
+        written(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "replace_file", slow)
+        first = mm.solve(problem, SOLVER, checkpoint=tmp_path, budget=300)
+    assert mm.solve(problem, SOLVER, resume=tmp_path).seconds > first.seconds
+
+
 def test_a_limit_may_be_another_when_the_solve_goes_on(tmp_path: Path) -> None:
     problem, solver = cases.problem("fair_auc_inter"), SOLVER
     first = mm.solve(problem, solver, checkpoint=tmp_path, budget=300)
