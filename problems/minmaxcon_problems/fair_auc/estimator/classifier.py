@@ -31,12 +31,8 @@ from .inputs import (
     as_it_was_if_refused,
     one_row,
     only,
-    present,
     require_aligned,
     seed_of,
-    sensitive_column,
-    validated,
-    weights_of,
 )
 from .measures import LabelledScores, scores_of_classifier
 from .report import Evidence, report_page, summary_html
@@ -381,11 +377,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         ):
             return self  # the general way costs several times as much for one row
         with as_it_was_if_refused(self):
-            require_aligned({"X": X, "y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
-            features, labels = validated(self, X, y, reset=stream is None)
-            weight = None if sample_weight is None else weights_of(sample_weight, len(labels))
+            given = given_rows(self, X, y, sensitive_features, sample_weight, reset=stream is None)
             constrained = sensitive_features is not None
-            groups = sensitive_column(sensitive_features, len(labels), self.unknown) if constrained else None
             if stream is None:
                 seed = seed_of(self.random_state)
                 asked_of(self, seed)
@@ -398,12 +391,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 raise DataError("partial_fit", f"give {SENSITIVE} in every call or in none, as in the calls before.")
             if classes is not None:
                 stream.require_classes(classes)
-            kept = np.ones(len(labels), dtype=np.bool_) if weight is None else weight > 0
-            kept &= kept if groups is None else present(groups)
-            if not kept.all():
-                features, labels = features[kept], labels[kept]
-                weight, groups = (None if part is None else part[kept] for part in (weight, groups))
-            stream.add(features, labels, groups, weight)
+            stream.add(given.features, given.labels, given.column, given.weight)
             self._stream = stream
         return self
 
