@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +14,12 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 # No test may open a window.
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# nohup and shells that start the tests in the background let them ignore signals; the product answers them, and what it
+# starts would inherit it.
+for answered in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(answered) is signal.SIG_IGN:
+        signal.signal(answered, signal.default_int_handler if answered == signal.SIGINT else signal.SIG_DFL)
 
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)

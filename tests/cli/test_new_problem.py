@@ -102,18 +102,17 @@ def test_mypy_has_nothing_to_say(package: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_it_is_found_by_its_entry_point(installed: Callable[..., Any]) -> None:
-    done = installed("-c", RUN, "problems", "--names")
-    assert done.returncode == 0, done.stderr
-    assert NAME in done.stdout.split()
-
-
-def test_its_command_is_one_of_the_command_line(installed: Callable[..., Any]) -> None:
+def test_it_and_its_command_are_found_by_their_entry_points(installed: Callable[..., Any]) -> None:
     command = f"{NAME.replace('_', '-')}-front"
-    assert f"{command} Show the least loss" in " ".join(installed("-c", RUN, "--help").stdout.replace("│", " ").split())
-    done = installed("-c", RUN, command, "--seed", "1")
+    script = "from minmaxcon.cli import main\n"
+    for words in (["problems", "--names"], ["--help"], [command, "--seed", "1"]):
+        script += f"assert main({words!r}) == 0\nprint('and then')\n"
+    done = installed("-c", script)
     assert done.returncode == 0, done.stderr
-    heading, *rows = done.stdout.splitlines()
+    names, text, front, _ = done.stdout.split("and then\n")
+    assert NAME in names.split()
+    assert f"{command} Show the least loss" in " ".join(text.replace("│", " ").split())
+    heading, *rows = front.splitlines()
     assert heading.split() == ["bound", "loss", "status"]
     losses = [float(row.split()[1]) for row in rows]
     assert losses == sorted(losses, reverse=True)

@@ -55,8 +55,9 @@ def test_scores_are_features_times_weight(call: Callable[..., Any], result: Path
 def test_a_network_is_saved_too(call: Callable[..., Any], table: Path, tmp_path: Path) -> None:
     """Scores by NumPy from the arrays in the file, and the AUC that result.json says, from the scores of all rows."""
     folder = tmp_path / "network"
-    asked = ("--max-gap", 1.0, "--objective", "quadratic_auc", "--model", "mlp", "--out", folder, "--quiet")
-    assert call("solve", "fair_auc", "--data", table, *FILE_OPTIONS, *asked).status == 0
+    asked = ("--max-gap", 1.0, "--objective", "quadratic_auc", "--model", "mlp", "--time-limit", 0.5)
+    solved = call("solve", "fair_auc", "--data", table, *FILE_OPTIONS, *asked, "--out", folder, "--quiet")
+    assert solved.status in (0, 1)  # within so little time
     arrays = load_file(folder / "model.safetensors")
     rows = table_rows(50, seed=9)
     fresh = write_table(tmp_path / "fresh.csv", [[r[2], r[1], r[0]] for r in rows], "colour,x2,x1")

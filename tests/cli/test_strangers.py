@@ -369,9 +369,11 @@ def test_values_that_are_no_real_numbers_are_named(kind: Any, solver: Any) -> No
 @pytest.mark.parametrize(
     "words, status, closed",
     [
-        *(("problems --names", 0, closed) for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-")),
+        ("problems --names", 0, ">&-"),
+        *(pytest.param("problems --names", 0, closed, marks=pytest.mark.rel) for closed in ("2>&-", ">&- 2>&-")),
+        ("problems --names", 0, "<&- >&- 2>&-"),
         ("solve nothing", 2, ">&- 2>&-"),
-        ("--help", 0, ">&- 2>&-"),
+        pytest.param("--help", 0, ">&- 2>&-", marks=pytest.mark.rel),
     ],
 )
 def test_closed_streams_end_in_the_exit_status(words: str, status: int, closed: str, tmp_path: Path) -> None:

@@ -89,13 +89,13 @@ def test_infeasible_40_and_feasible_40() -> None:
 
 def test_the_search_finds_the_first_level_by_itself() -> None:
     problem = cases.problem("quadratic_infeasible_start")
-    solution = mm.solve(problem, mm.SFLS(oracle=FAST, levels=6, tolerance=1e-6))
+    solution = mm.solve(problem, mm.SFLS(oracle=FAST, levels=3, tolerance=1e-6))
     phases = solution.trace["phase"].tolist()
     searches = phases.count("search")
     assert searches >= 1
     assert phases == ["search"] * searches + ["level"] * (len(phases) - searches)
     assert (solution.trace["violation"][searches - 1 :] < 0).all()
-    assert phases.count("level") == 6  # searches are not counted as levels
+    assert phases.count("level") == 3  # searches are not counted as levels
     # the first level is the objective at the point that was found
     assert solution.trace["r"][searches] == pytest.approx(solution.trace["objective"][searches - 1])
 
@@ -106,18 +106,18 @@ def test_levels_follow_the_rule() -> None:
     assert trace["r"][0] == pytest.approx(0.5)  # c1 c2^2, at the constant model
     assert trace["r"][1:] == pytest.approx((trace["lower"] + trace["objective"])[:-1] / 2, abs=1e-12)
     for theta in (0.6, 3.0):
-        solver = mm.SFLS(oracle=FAST, theta=theta, levels=5, tolerance=1e-6)
+        solver = mm.SFLS(oracle=mm.SMD(steps=100, batch_size=20), theta=theta, levels=4, tolerance=1e-6)
         trace = mm.solve(cases.problem("regression_weakly_convex"), solver).trace
         assert np.isneginf(trace["lower"]).all()
         for before, after, best in zip(trace["r"][:-1], trace["r"][1:], trace["objective"][:-1], strict=True):
             assert after == pytest.approx(before + min(best - before, 0.0) / (2 * theta), abs=1e-12)
 
 
-@pytest.mark.parametrize("kappa", [0.02, 0.1])
+@pytest.mark.parametrize("kappa", [0.02, pytest.param(0.1, marks=pytest.mark.rel)])
 def test_the_bracket_halves_however_small_the_weight_of_the_objective(kappa: float) -> None:
     """A query that finds the sign of H(r) halves the bracket; by the paper's rule tight constraints slow the levels."""
     problem = cases.fair_auc("inter_group", kappa)
-    solver = mm.SFLS(oracle=mm.MirrorProx(steps=500, relative_accuracy=0.05), levels=6, tolerance=1e-9)
+    solver = mm.SFLS(oracle=mm.MirrorProx(steps=500, relative_accuracy=0.05), levels=5, tolerance=1e-9)
     trace = mm.solve(problem, solver).trace
     bracket = trace["objective"] - trace["lower"]
     signed = (trace["P"] <= 0) | (trace["D"] >= 0)
@@ -159,15 +159,15 @@ def test_what_the_oracle_is_asked_for() -> None:
     assert [entry[3] for entry in spy.asked] == [100, 150, 225, 338]
     assert all(entry[4] for entry in spy.asked)
     searching = Spy()
-    mm.solve(cases.problem("quadratic_infeasible_start"), mm.SFLS(oracle=searching, levels=4))
+    mm.solve(cases.problem("quadratic_infeasible_start"), mm.SFLS(oracle=searching, levels=1))
     assert not searching.asked[0][4]  # the first question leaves the objective out
 
 
 def test_tolerance_levels_searches_and_slack() -> None:
     problem = cases.problem("fair_auc_inter")
     gaps, counts = [], []
-    for tolerance in (0.3, 0.05, 0.01):
-        solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300), tolerance=tolerance))
+    for tolerance in (0.3, 0.05, 0.02):
+        solution = mm.solve(problem, mm.SFLS(oracle=FAST, tolerance=tolerance))
         assert solution.status is mm.Status.SOLVED
         span = 0.5 - solution.certificate.lower
         gaps.append(solution.certificate.gap / span)

@@ -39,7 +39,7 @@ def stream(count: int | None = None) -> mm.MinMaxProblem:
 def test_on_streams_fresh_samples_say_what_is_claimed(rival: str) -> None:
     """Bounds from samples that no iterate has seen hold for the rows that the stream draws from."""
     problem, plain = stream(), cases.quadratic()
-    solution = mm.solve(problem, small(rival, steps=600), seed=0)
+    solution = mm.solve(problem, small(rival, steps=400), seed=0)
     assert solution.status is mm.Status.BUDGET
     best, certificate = float(cases.optimum("quadratic").objective), solution.certificate
     assert (certificate.kind, certificate.confidence) == ("with confidence", 0.9)
@@ -72,7 +72,7 @@ def test_weakly_convex_problems_are_refused_and_iqrc_helps(rival: str) -> None:
     ):
         mm.solve(problem, small(rival))
     modulus = float(problem.objective.weak_convexity)
-    solution = mm.solve(problem, mm.IQRC(oracle=small(rival, steps=300), weight=2.0 * modulus, iterations=4), seed=0)
+    solution = mm.solve(problem, mm.IQRC(oracle=small(rival, steps=150), weight=2.0 * modulus, iterations=3), seed=0)
     begun = exact(problem, problem.start_point()[0])
     assert solution.feasible
     assert solution.objective < begun[0] - 0.1
@@ -99,7 +99,7 @@ def test_the_proximal_term_is_part_of_every_function(rival: str) -> None:
 
     problem = cases.quadratic(bound=0.5).with_proximal(np.array([-1.0, -1.0, -1.0]), 4.0)
     larger = {"test_size": 400} if rival == "switching" else {}
-    best, solution = solve_exact(problem), mm.solve(problem, small(rival, steps=1500, **larger), seed=0)
+    best, solution = solve_exact(problem), mm.solve(problem, small(rival, steps=800, **larger), seed=0)
     assert solution.objective == pytest.approx(float(best.objective), rel=0.05)
     assert solution.certificate.lower <= float(best.objective) + 1e-7
     assert solution.x == pytest.approx(best.x, abs=0.15)
@@ -191,6 +191,6 @@ def test_every_setting_matters(rival: str) -> None:
 def test_steps_fixed_by_strong_convexity_reach_the_optimum(rival: str) -> None:
     """HalfSquare is strongly convex with modulus 1 and smooth with 1; other rivals adapt to it."""
     settings = {"strong_convexity": 1.0, "smoothness": 1.0} if rival == "conex" else {}
-    solution = mm.solve(cases.problem("quadratic"), small(rival, steps=1500, **settings), seed=0)
+    solution = mm.solve(cases.problem("quadratic"), small(rival, steps=800, **settings), seed=0)
     best = float(cases.optimum("quadratic").objective)
     assert abs(solution.records()[-1]["objective"] - best) <= 0.05 * cases.span("quadratic", 11.0)

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon_problems.fair_auc.study.report import plan
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
+from minmaxcon_problems.fair_auc.study.sweep import Configuration
 
 GOALS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3)
 METHODS = ("max_gap", "level_set", "proxy_lagrangian", "correlation", "post_processing", "unconstrained")
@@ -108,3 +110,8 @@ def point(kind: str, asked: float, auc: float, gap: float, rng: Any) -> dict[str
             "gap_interval": [max(found - 0.01, 0.0), found + 0.01],
         }
     return {"kind": kind, "asked": asked, **parts}
+
+
+def configurations(seeds: int = 2, quick: bool = False) -> list[Configuration]:
+    """Of four panels of one data set: those of one metric have six methods, the others four."""
+    return plan(FakeStudy(), "fake", data=["a9a"], seeds=seeds, quick=quick).configurations

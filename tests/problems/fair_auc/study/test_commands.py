@@ -79,18 +79,20 @@ def test_json_is_the_summary(call: Callable[..., Any], tmp_path: Path) -> None:
     assert {found["method"] for found in summary["excluded"]} == {"correlation", "post_processing"}
 
 
-@pytest.mark.usefixtures("install")
-def test_reproduce_takes_everything_and_goes_on(call: Callable[..., Any], tmp_path: Path) -> None:
+def test_reproduce_takes_everything_and_goes_on(
+    call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None]
+) -> None:
+    install(FakeStudy(data=["bank"]))
     out = tmp_path / "o"
     done = call("reproduce", "--quick", "--out", out, "--jobs", 1, "--json", "--quiet")
     summary = json.loads(done.out)
-    assert (done.status, summary["configurations"], summary["kept"], summary["quick"]) == (0, 80, 0, True)
+    assert (done.status, summary["configurations"], summary["kept"], summary["quick"]) == (0, 40, 0, True)
     assert names(out) == FILES | {"fronts-linear.png", "fronts-mlp.png"}
     kept = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".csv", ".png")}
-    for path in (out / "runs").glob("bank-*"):
+    for path in (out / "runs").glob("bank-group-*"):
         path.unlink()
     again = call("reproduce", "fair_auc", "--quick", "--out", out, "--jobs", 1, "--json", "--quiet")
-    assert json.loads(again.out)["kept"] == 80 - (6 + 4) * 2 * 2
+    assert json.loads(again.out)["kept"] == 40 - 6 * 2 * 2
     assert kept == {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".csv", ".png")}
     other = call("reproduce", "--out", out, "--jobs", 1)
     assert (other.status, other.out, other.err.count("\n")) == (2, "", 1)

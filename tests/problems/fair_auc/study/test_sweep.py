@@ -21,12 +21,11 @@ from minmaxcon_problems.fair_auc.study.report import plan
 from minmaxcon_problems.fair_auc.study.study import Panel
 from minmaxcon_problems.fair_auc.study.sweep import Configuration, Tick, read_run, run_sweep, write_run
 
-from .fake_study import FakeStudy
+from .fake_study import FakeStudy, configurations
 
 SCRIPT = """
 import sys
-from tests.problems.fair_auc.study.fake_study import FakeStudy
-from tests.problems.fair_auc.study.test_sweep import configurations
+from tests.problems.fair_auc.study.fake_study import FakeStudy, configurations
 from minmaxcon_problems.fair_auc.study.sweep import run_sweep
 if __name__ == "__main__":
     found = run_sweep(FakeStudy(log=sys.argv[2], delay=0.03), configurations(), sys.argv[1], jobs=int(sys.argv[3]))
@@ -34,8 +33,7 @@ if __name__ == "__main__":
 """
 
 
-def configurations(seeds: int = 4, quick: bool = False) -> list[Configuration]:
-    return plan(FakeStudy(), "fake", data=["a9a"], seeds=seeds, quick=quick).configurations
+COUNT = len(configurations())
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -74,13 +72,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_neither_order_nor_processes_change_a_byte(tmp_path: Path, whole: dict[str, bytes], jobs: int) -> None:
-    assert len(whole) == 80
+    assert len(whole) == COUNT
     shuffled = configurations()
     random.Random(jobs).shuffle(shuffled)
     ticks: list[Tick] = []
     found = run_sweep(FakeStudy(), shuffled, tmp_path / "runs", jobs=jobs, report=ticks.append)
     assert contents(tmp_path / "runs") == whole
-    assert [(tick.done, tick.total) for tick in ticks] == [(k + 1, 80) for k in range(80)]
+    assert [(tick.done, tick.total) for tick in ticks] == [(k + 1, COUNT) for k in range(COUNT)]
     assert {tick.name for tick in ticks} == {one.name for one in shuffled}
     names = [(r["data"], r["metric"], r["model"], r["method"], r["seed"]) for r in found.records]
     expected = [(o.panel.data, o.panel.metric, o.panel.model, o.method, o.seed) for o in shuffled]
@@ -128,21 +126,21 @@ def test_ctrl_c_keeps_what_has_finished(tmp_path: Path, jobs: int) -> None:
     assert err == ""
     records, kept, interrupted = out.split()
     assert (kept, interrupted) == ("0", "True")
-    assert 4 <= int(records) < 80
+    assert 4 <= int(records) < COUNT
 
 
 LEAKING = """
 import sys
 from joblib.externals.loky.backend import resource_tracker
 from minmaxcon_problems.fair_auc.study.sweep import run_sweep
-from tests.problems.fair_auc.study.fake_study import FakeStudy
-from tests.problems.fair_auc.study.test_sweep import configurations
+from tests.problems.fair_auc.study.fake_study import FakeStudy, configurations
 
 assert run_sweep(FakeStudy(), configurations()[:4], sys.argv[1], jobs=2).finished
 resource_tracker.register("/loky-of-a-worker-that-was-ended", "semlock")
 """
 
 
+@pytest.mark.rel
 def test_semaphores_of_ended_workers_are_no_news_for_the_reader(tmp_path: Path) -> None:
     """As after Ctrl-C at an unlucky moment, when joblib's tracker finds one that nobody has given back."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
@@ -213,10 +211,11 @@ def test_data_that_are_missing_end_the_sweep(tmp_path: Path) -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
-def test_sweep_order(tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_sweep_order(tmp_path: Path) -> None:
     """64 configurations, shuffled, with one process and with two."""
-    chosen = configurations()[:64]
-    expected = {f"{one.name}.json": whole[f"{one.name}.json"] for one in chosen}
+    chosen = configurations(seeds=4)[:64]
+    run_sweep(FakeStudy(), chosen, tmp_path / "whole")
+    expected = contents(tmp_path / "whole")
     for jobs in (1, 2):
         for shuffle in range(3):
             random.Random(shuffle).shuffle(chosen)
@@ -234,7 +233,7 @@ def test_sweep_kill(tmp_path: Path, whole: dict[str, bytes]) -> None:
     for sweep in range(20):
         folder, log = tmp_path / f"runs{sweep}", tmp_path / f"log{sweep}"
         process = start(folder, log, 2)
-        wait_for(folder, rng.randint(1, 40))
+        wait_for(folder, rng.randint(1, 20))
         workers = sorted({int(line.split()[1]) for line in log.read_text().splitlines()})
         os.kill(rng.choice(workers), signal.SIGKILL)
         process.communicate(timeout=60)
@@ -282,10 +281,10 @@ def test_a_worker_of_dask_that_is_killed_loses_nothing_and_nothing_is_done_twice
     wait_for(folder, 5)
     os.kill(int(log.read_text().splitlines()[-1].split()[1]), signal.SIGKILL)
     out, err = process.communicate(timeout=200)
-    assert (process.returncode, out) == (0, "80 0 False\n"), err
+    assert (process.returncode, out) == (0, f"{COUNT} 0 False\n"), err
     assert contents(folder) == whole
     counts = begun(log)
-    assert sum(counts.values()) <= 81  # what the killed worker was at, and no more
+    assert sum(counts.values()) <= COUNT + 1  # what the killed worker was at, and no more
     assert set(counts) == {Path(name).stem for name in whole}
 
 
