@@ -5,6 +5,9 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import minmaxcon
+from minmaxcon_problems import fair_auc
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -16,3 +19,12 @@ def test_the_figure_of_the_layers_is_the_contract() -> None:
     }
     assert set(names) == folders - {"__init__", "__main__"}
     assert drawn["svg"](drawn["layers"]()) == drawn["TARGET"].read_text(encoding="utf-8")
+
+
+def test_the_chart_of_choices_names_what_exists() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "figures" / "choose.py"))
+    assert drawn["svg"]() == drawn["TARGET"].read_text(encoding="utf-8")
+    answers = " ".join([*(answer for _, _, answer, _, _ in drawn["QUESTIONS"]), drawn["LAST"][0]])
+    names = [word.removeprefix("mm.") for word in answers.split() if word.startswith("mm.") or not word.islower()]
+    assert len(names) >= 7
+    assert not [name for name in names if not hasattr(minmaxcon, name) and not hasattr(fair_auc, name)]

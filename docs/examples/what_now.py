@@ -40,6 +40,11 @@ def tell(solution):
 tell(mm.solve(problem((-1.0, -1.0), (1.0, -1.0)), seed=0))  # x_1 >= 1 and x_1 <= -1
 # end
 
+# tight
+tell(mm.solve(problem((-1.0, -1.0), (1.0, 1.0)), seed=0))  # x_1 >= 1 and x_1 <= 1
+tell(mm.solve(problem((-1.0, -1.0), (1.0, 1.05)), seed=0))  # x_1 >= 1 and x_1 <= 1.05
+# end
+
 # budget
 wanted = problem((-1.0, -1.0))
 tell(mm.solve(wanted, mm.SFLS(oracle=mm.SMD(steps=20)), seed=0, budget=40))

@@ -20,7 +20,7 @@ BELOW, ABOVE = 0.003, 0.001
 def band(folder: Path) -> str:
     """Say how many active targets are met closely in training, and how the others ended.
 
-    A target is active where the model without one, which the loosest targets end in, exceeds it by more than .001, or
+    A target is active where the model without one, which the loosest targets end in, exceeds it by more than 0.001, or
     where the status says that it is out of reach.
     """
     active, missed = 0, []

@@ -26,12 +26,13 @@ function    :math:`F`                                                          :
 =========== ================================================================== ============ ============ =====
 
 Variables that are minimised, here :math:`t`, are part of :math:`x`. A maximum of linear functions is convex, and so is its smooth form
-:math:`p_\epsilon`, which equals :math:`(u)_+` but for :math:`|u| < \epsilon`, where it is :math:`(u+\epsilon)^2/(4\epsilon)`. It is
-never below, so the true conditional value-at-risk is at most what the constraint says. The kink is rounded off for the sake of the certificate: a lower bound comes from a
-gradient at a point, and at a kink one subgradient says little. Mostly cash, mixed with equal weights, is strictly feasible.
+:math:`p_\epsilon`, which equals :math:`(u)_+` except for :math:`|u| < \epsilon`, where it is :math:`(u+\epsilon)^2/(4\epsilon)`. The smooth
+form is never smaller, so the true conditional value-at-risk is at most the value of the constraint. It makes the certificate tighter: a lower
+bound comes from a gradient at a point, and at a kink one subgradient gives a loose bound. A mixture of cash with a little of every asset is
+strictly feasible.
 
 Data: 2,000 scenarios of next month's returns of 15 risky assets and cash, from a factor model with Student tails of 4 degrees of
-freedom (its formula stands in ``minmaxcon_problems.cvar_portfolio.market.simulate``), and as many to judge by.
+freedom (``minmaxcon_problems.cvar_portfolio.market.simulate`` has its formula), and as many held-out scenarios.
 """
 
 import matplotlib.pyplot as plt
@@ -51,7 +52,7 @@ print("a conic solver finds", round(solve_exact(one).objective, 4), "for 5")
 # What a looser tail buys
 # -----------------------
 #
-# The more may be lost in the worst tenth of months, the less stays in cash (the lowest band), and the higher is the expected return.
+# A larger bound on the loss in the worst tenth of months moves wealth out of cash (the lowest band), and raises the expected return.
 
 weights = np.asarray(solution.x)[:, :-1]
 order = np.argsort(-weights[0])  # cash first

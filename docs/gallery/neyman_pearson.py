@@ -2,15 +2,15 @@ r"""
 Multi-class Neyman-Pearson classification
 =========================================
 
-The least loss of one class :math:`k`, subject to bounds on the losses of all others. Each class has weights :math:`w_l` in a ball
-of its own; a row of class :math:`l` is to score higher for :math:`l` than for any rival :math:`j`:
+The least loss of one class :math:`k`, subject to bounds on the losses of all others. Each class has its own weights :math:`w_l` in a
+ball, and a row of class :math:`l` should score higher for :math:`l` than for any rival :math:`j`:
 
 .. math::
 
    \min_{|w_1|,\dots,|w_K| \le R}\ f_k(w) \quad\text{s.t.}\quad f_l(w) \le b,\ l \ne k, \qquad
    f_l(w) = \E\Big[\sum_{j \ne l} \ln\big(1 + e^{-\langle w_l - w_j, \xi\rangle}\big)\,\Big|\,l\Big]
 
-It is the test bed of the level-set method with expectation constraints :cite:p:`lin2020data`.
+The level-set method with expectation constraints was tested on this problem :cite:p:`lin2020data`.
 
 In the form of :doc:`../theory/problem_class`
 ---------------------------------------------
@@ -21,10 +21,10 @@ function    :math:`F`                                                           
 :math:`f_l` :math:`\frac{1_l}{\Pr(l)}\sum_{j\ne l} \ln(1+e^{-\langle w_l-w_j,\xi\rangle})` none      none      0
 =========== ============================================================================== ========= ========= =====
 
-A sum of logistic losses of linear functions of :math:`w`: convex. :math:`\Pr(l)` is the share of class :math:`l` in all the data, so a batch without
-a member of the class changes nothing. All classes share the scores: the class method ``fuse`` computes them once.
+A sum of logistic losses of linear functions of :math:`w` is convex. :math:`\Pr(l)` is the share of class :math:`l` in all the data, so a batch
+without a member of the class adds nothing. All classes share the scores: the class method ``fuse`` computes them once.
 
-Data: ``wine`` (the default), ``iris`` or ``digits``, which come with scikit-learn; 70% to learn from and 30% to test.
+Data: ``wine`` (the default), ``iris`` or ``digits``, which come with scikit-learn; 70% for training and 30% for testing.
 """
 
 import matplotlib.pyplot as plt
@@ -39,8 +39,8 @@ solution = mm.solve(problem, seed=0)
 print(solution)
 
 # %%
-# With all weights 0 every class has the loss :math:`(K-1)\ln 2`, here 1.39, which is above every bound: the solver looks for a
-# strictly feasible point first. The five bounds are five runs of one solve.
+# With all weights 0 every class has the loss :math:`(K-1)\ln 2`, here 1.39, which is above every bound, so the solver first looks for a
+# strictly feasible point. The five bounds are five runs of one solve.
 #
 # The price of a tighter bound
 # ----------------------------

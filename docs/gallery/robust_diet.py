@@ -2,8 +2,8 @@ r"""
 Robust diet
 ===========
 
-Stigler asked for the cheapest diet that keeps a man healthy :cite:p:`stigler1945cost`; it became the first large linear program.
-Here prices and contents vary from day to day, and beside that the table itself may be wrong: the diet must do for every
+Stigler asked for the cheapest diet that keeps a man healthy :cite:p:`stigler1945cost`, which became the first large linear program.
+Here prices and contents vary from day to day, and the table itself may be wrong: the diet must suffice for every
 error of the mean contents in a ball :cite:p:`bental1999robust`.
 
 .. math::
@@ -11,8 +11,8 @@ error of the mean contents in a ball :cite:p:`bental1999robust`.
    \min_{0 \le x \le c}\ \E\langle p, x\rangle \quad\text{s.t.}\quad
    \max_{|\alpha|_2 \le s} \E\langle\alpha - \xi_i, x\rangle \le -q, \qquad i = 1..m
 
-:math:`x` is what is spent on each food, dimes a day at the prices of 1939; :math:`\xi_i` what a dime's worth of each food contains of
-nutrient i, as a share of a day's need; :math:`q` the share that must be met.
+:math:`x` is the spending on each food, in dimes a day at the prices of 1939. :math:`\xi_i` is the content of nutrient i in a dime's worth of
+each food, as a share of a day's need, and :math:`q` is the share that must be met.
 
 In the form of :doc:`../theory/problem_class`
 ---------------------------------------------
@@ -25,11 +25,11 @@ function    :math:`F`                         :math:`G`    :math:`A`            
 =========== ================================= ============ ===================== =====
 
 Everything is linear in :math:`x` for every :math:`\alpha`, and the maximum is
-:math:`s|x|_2 - \langle \E\xi_i, x\rangle`: convex. A mixed diet has a smaller norm than one of few foods at the same cost, so robustness
-buys variety. As much of every food as meets the scarcest need with a tenth to spare is strictly feasible.
+:math:`s|x|_2 - \langle \E\xi_i, x\rangle`, which is convex. At the same cost a mixed diet has a smaller norm than a diet of few foods, so
+robust diets are more varied. Equal amounts of every food, which meet the scarcest need with a tenth to spare, are strictly feasible.
 
 Data: 18 foods and 9 nutrients of Stigler's table; each price and content has a lognormal factor of mean 1 and standard deviation
-.2, drawn from a seed.
+0.2, drawn from a seed.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ print("a conic solver finds", round(solve_exact(problem).objective, 5))
 # What robustness costs
 # ---------------------
 #
-# The diets for errors of the table in balls of three radii; with the smallest one the table is nearly believed.
+# The figure shows the diets for errors of the table in balls of three radii. The smallest radius nearly trusts the table.
 
 figure, ax = plt.subplots(figsize=(9, 3.8), layout="constrained")
 place = np.arange(len(FOODS))

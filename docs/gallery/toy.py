@@ -2,8 +2,8 @@ r"""
 Toy: everything in closed form
 ==============================
 
-One variable, one absolute value of a mean. Optimum, multiplier and level-set function are formulas, so that every number
-that a method prints can be checked by hand.
+The problem has one variable and one absolute value of a mean. Optimum, multiplier and level-set function are formulas, so you can
+check every printed number by hand.
 
 .. math::
 
@@ -52,8 +52,8 @@ print(solution)
 
 # %%
 # The start :math:`x = 0` is strictly feasible and gives :math:`r_0 = \frac12c^2 + \frac12\sigma^2 = 2.5`. The slope of :math:`H` at its
-# root is :math:`-1/(1 + \lambda^*)`, minus the weight :math:`y_0` of the objective: the larger the multiplier, the flatter :math:`H`. The
-# bracket of :math:`f^*` halves all the same (:ref:`bracket`). Below are the levels that the solver asked for, with
+# root is :math:`-1/(1 + \lambda^*)`, minus the weight :math:`y_0` of the objective. A larger multiplier makes :math:`H` flatter; the
+# bracket of :math:`f^*` halves nevertheless (:ref:`bracket`). The figure shows the levels of the solver, with
 # the upper bounds :math:`P(r)` of :math:`H(r)` that its oracle returned.
 
 levels = solution.trace["r"]

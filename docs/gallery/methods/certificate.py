@@ -3,8 +3,8 @@ A certificate closes
 ====================
 
 Every query of the level-set method moves one of two bounds: the objective of the best feasible point, or the lower bound
-that the dual variables prove. Their distance is what the status and ``solution.certificate`` report
-(:doc:`../../theory/sfls`). The optimum of a conic solver lies between them at all times.
+that the dual variables prove. The status and ``solution.certificate`` report their distance
+(:doc:`../../theory/sfls`). The optimum that a conic solver finds always lies between them.
 """
 
 import matplotlib.pyplot as plt

@@ -4,8 +4,8 @@ The divergence of the dual variables
 
 The dual variables are a weight :math:`y` on each function and, inside each, :math:`\alpha` in a set :math:`A` scaled by the
 weight: :math:`a = y\alpha \in yA`. Their divergence is the Kullback-Leibler divergence of the weights plus the perspective of the
-squared distance (:doc:`../../theory/generator`). Its balls shrink with the weight: where :math:`y` is small, :math:`\alpha` may move far at little
-cost, as it hardly matters.
+squared distance (:doc:`../../theory/generator`). Its balls shrink with the weight: if :math:`y` is small, :math:`\alpha` may move far at a small
+cost, since it then has little effect.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ import numpy as np
 import minmaxcon as mm
 
 # %%
-# Two functions, of which the second has :math:`\alpha \in [-1, 1]`. The picture shows :math:`V(z, \bar z)` for a centre
+# There are two functions, and the second has :math:`\alpha \in [-1, 1]`. The figure shows :math:`V(z, \bar z)` for a centre
 # :math:`\bar z` with a large and with a small weight, in the coordinates :math:`(y_1, a_1)` that the steps are taken in.
 
 generator = mm.PerspectiveGenerator([None, mm.interval(1.0)])

@@ -2,9 +2,9 @@
 A stream that drifts
 ====================
 
-A stream hands out rows one at a time, and its law may change. ``partial_fit`` keeps a uniform sample of all rows seen, so the model
-follows the mixture of the past. Here one feature stands for the group from row 4,000 on; the model that was trained
-before is measured on what comes after, beside one that goes on learning and one that begins anew at the change.
+A stream yields rows one at a time, and their distribution may change. ``partial_fit`` keeps a uniform sample of all rows seen, so the
+model follows the mixture of the past. Here one feature depends on the group from row 4,000 on. The figure compares three models on the next
+rows: one that was trained before the change, one that goes on learning, and one that starts again at the change.
 """
 
 import matplotlib.pyplot as plt

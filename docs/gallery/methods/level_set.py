@@ -7,8 +7,8 @@ The level-set method looks for the root of
 .. math:: H(r) = \min_x \max\{f_0(x) - r,\ f_1(x) - b_1,\ \dots\}
 
 which is :math:`f^*` (:doc:`../../theory/level_set`). On the problem :doc:`../toy` the function is a formula, so that both rules for the
-next level can be drawn: the paper's, :math:`r + U(r)/2\theta` from the right, and the middle of the bracket between the best
-objective and the best lower bound, which minmaxcon takes on finite data.
+next level can be drawn. The paper's rule is :math:`r + U(r)/2\theta`, from the right. On finite data minmaxcon takes the middle of the bracket
+between the best objective and the best lower bound.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Feasible and infeasible paths
 =============================
 
-Methods for constrained problems differ in what they have when they are stopped. The level-set method keeps every point feasible; averages of
-primal-dual methods become feasible only in the limit (:doc:`../../theory/rivals`). Below are the points that each method looked at on its way, on
-one problem with the same samples.
+Methods for constrained problems differ in the point that they return if you stop them. The level-set method keeps every point feasible;
+averages of primal-dual methods become feasible only in the limit (:doc:`../../theory/rivals`). The figure shows the points of each method on its
+way, on one problem with the same number of samples.
 """
 
 import matplotlib.pyplot as plt

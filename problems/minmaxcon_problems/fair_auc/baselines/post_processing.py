@@ -117,7 +117,7 @@ class PostProcessing(Baseline):
 
     The transform acts on scores in standard deviations from their mean on the training rows. No AUC sees that change of
     unit, and it gives the paper's grid one meaning for every model: in raw units, where scores deviate by .3 to .4 on
-    the paper's data, a shift by .1 would be a coarser step. Strengths are ignored: the grid serves every target.
+    the paper's data, a shift by 0.1 would be a coarser step. Strengths are ignored: the grid serves every target.
 
     Of the candidates of ``base`` the one with the best validation AUC is transformed. The grid of :math:`\omega_1`
     starts at 0, that of :math:`\omega_2` lies on both sides of 0. Raises InvalidInput where a setting is out of range.

@@ -196,7 +196,7 @@ def measure_scores(
 
     Examples
     --------
-    >>> found = measure_scores([.9, .8, .7, .6], [1, 0, 1, 0], sensitive_features=list("aabb"), metric="group")
+    >>> found = measure_scores([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], sensitive_features=list("aabb"), metric="group")
     >>> found.auc.value
     0.75
     >>> found.signed_gap.value
@@ -360,7 +360,7 @@ def best_within(max_gap: float, *, auc: str = "auc", gap: str = "gap") -> Callab
 
     Examples
     --------
-    >>> results = {"mean_test_auc": [.8, .9, .7], "mean_test_gap": [-.01, -.2, -.01]}
+    >>> results = {"mean_test_auc": [0.8, 0.9, 0.7], "mean_test_gap": [-0.01, -0.2, -0.01]}
     >>> best_within(0.02)(results)
     0
     """

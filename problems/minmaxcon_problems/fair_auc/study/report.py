@@ -170,7 +170,7 @@ def text_tables(panels: Panels, label: Callable[[str], str], own: Sequence[str] 
 
     ``own`` names the methods that are compared with the others, ``apart`` those that are only shown.
     """
-    first = "Hypervolume on test (AUC above .5, gap below .3; 1 is perfect): mean and sd over seeds, * best\n"
+    first = "Hypervolume on test (AUC above 0.5, gap below 0.3; 1 is perfect): mean and sd over seeds, * best\n"
     second = "Best AUC on test at a test gap of at most g: mean over the seeds that have one (fewer: number), * best\n"
     third = (
         "Gap on test where a target was asked for, by target: mean over seeds, and the share of seeds whose interval\n"

@@ -104,7 +104,7 @@ def stream_problem(
     kappa : float or array_like (R,), optional
         Both bounds are :math:`1 + \kappa`; 0.1 by default.
     probabilities : mapping of (group, label) to float, optional
-        Population probabilities of all four cells, such as ``{(1, 1): .1, (1, -1): .3, ...}``, which sum to 1;
+        Population probabilities of all four cells, such as ``{(1, 1): 0.1, (1, -1): 0.3, ...}``, which sum to 1;
         estimated as points arrive by default.
     c1, c2, radius
         As for :func:`build_problem`.
