@@ -74,6 +74,14 @@ class Namespace:
     traced : bool
         Whether values are unknown, because a function is being compiled: no shortcut may look at them, and nothing can
         be written into an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.arrays import namespace
+    >>> xp = namespace(np.zeros(2))
+    >>> xp.name, xp.sum(np.ones((3, 2))).tolist()  # over the last axis
+    ('numpy', [2.0, 2.0, 2.0])
     """
 
     name: str
@@ -385,6 +393,13 @@ class Constant:
     ----------
     value : array_like
         The numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.arrays import Constant
+    >>> Constant([0.5, 0.25]).like(np.zeros(1, dtype="float32")).dtype
+    dtype('float32')
     """
 
     __slots__ = ("_kept", "_latest", "value")

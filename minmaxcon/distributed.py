@@ -45,11 +45,27 @@ class _Failure:
 
 
 class SharedError(MinMaxConError):
-    """The error of one process, which all of them raise, so that only one needs to tell it."""
+    """The error of one process, which all of them raise, so that only one needs to tell it.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.distributed import SharedError
+    >>> issubclass(SharedError, mm.MinMaxConError)
+    True
+    """
 
 
 class EndedError(MinMaxConError):
-    """Another process has ended without a word."""
+    """Another process has ended without a word.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.distributed import EndedError
+    >>> issubclass(EndedError, mm.MinMaxConError)
+    True
+    """
 
 
 class Processes:
@@ -61,6 +77,13 @@ class Processes:
         Number of this process, from 0; the first one writes checkpoints and reports.
     count : int
         How many there are.
+
+    Examples
+    --------
+    >>> from minmaxcon.distributed import Processes
+    >>> alone = Processes(rank=0, count=1)
+    >>> alone.leader
+    True
     """
 
     def __init__(self, rank: int, count: int) -> None:
@@ -260,6 +283,14 @@ class Shards(Source):
         Rows of each.
     leader : bool
         Whether this process is the first.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> processes = mm.distributed.join()  # doctest: +SKIP
+    >>> problem = mm.distributed.distribute(mm.load_problem("toy"), processes)  # doctest: +SKIP
+    >>> type(problem.data).__name__, problem.data.size  # doctest: +SKIP
+    ('Shards', 500)
     """
 
     rebuilt_from = ("size", "sizes")

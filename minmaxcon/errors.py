@@ -25,7 +25,17 @@ __all__ = [
 
 
 class MinMaxConError(Exception):
-    """Base of every error that minmaxcon raises on purpose."""
+    """Base of every error that minmaxcon raises on purpose.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> try:
+    ...     mm.Simplex(0)
+    ... except mm.MinMaxConError as error:
+    ...     print(error)
+    dimension=0: must be a whole number of at least 1 and at most 1000000000.
+    """
 
     def __str__(self) -> str:
         """Return the message in one line, also where it quotes another library's of several."""
@@ -61,6 +71,14 @@ class InvalidInput(MinMaxConError, ValueError):
         Its value; shown with ``repr`` and cut to 80 characters.
     remedy : str
         What is wrong and what to do about it, one sentence.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.Ball(2, -1.0)
+    Traceback (most recent call last):
+    ...
+    minmaxcon.errors.InvalidInput: radius=-1.0: must be positive and finite: the set has to be compact.
     """
 
     def __init__(self, argument: str, value: object, remedy: str) -> None:
@@ -89,6 +107,14 @@ class UnknownName(InvalidInput):
         The names that exist.
     advice : str
         What else may be wrong, a sentence.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.load_problem("tpy")
+    Traceback (most recent call last):
+    ...
+    minmaxcon.errors.UnknownName: name='tpy': unknown name; did you mean 'toy'? ...
     """
 
     def __init__(self, argument: str, value: str, known: Iterable[str], advice: str = "") -> None:
@@ -112,6 +138,14 @@ class DataError(MinMaxConError, ValueError):
         The file or the data set's name.
     problem : str
         What is wrong, where known with row and column, and the remedy: one sentence.
+
+    Examples
+    --------
+    >>> from minmaxcon.tables import read_source
+    >>> read_source("missing.csv")
+    Traceback (most recent call last):
+    ...
+    minmaxcon.errors.DataError: missing.csv: no such file; check the path.
     """
 
     def __init__(self, source: str, problem: str) -> None:
@@ -123,26 +157,71 @@ class DataError(MinMaxConError, ValueError):
 
 
 class CorruptCheckpoint(DataError):
-    """A checkpoint is damaged, was changed after it was written, or is of another version."""
+    """A checkpoint is damaged, was changed after it was written, or is of another version.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as kept:
+    ...     found = mm.solve(mm.load_problem("toy"), mm.SFLS(mm.SMD(steps=10)), seed=0, budget=10, checkpoint=kept)
+    ...     file = next(path for path in pathlib.Path(kept).iterdir() if path.is_file())
+    ...     size = file.write_bytes(file.read_bytes()[:-9])
+    ...     try:
+    ...         mm.solve(mm.load_problem("toy"), mm.SFLS(mm.SMD(steps=10)), seed=0, resume=kept)
+    ...     except mm.CorruptCheckpoint:
+    ...         print("damaged")
+    damaged
+    """
 
 
 class OutOfMemory(MinMaxConError, MemoryError):
-    """Something would need more memory than may be used; it says how much, and what would fit."""
+    """Something would need more memory than may be used; it says how much, and what would fit.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> issubclass(mm.errors.OutOfMemory, mm.MinMaxConError)
+    True
+    """
 
 
 class Unsupported(MinMaxConError, TypeError):
-    """Two parts that cannot work together were combined; the message names both and the remedy."""
+    """Two parts that cannot work together were combined; the message names both and the remedy.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.solve(mm.load_problem("toy"), mm.SuccessiveApproximation())
+    Traceback (most recent call last):
+    ...
+    minmaxcon.errors.Unsupported: SuccessiveApproximation cannot solve 'toy'. It needs a RefreshedProblem...
+    """
 
 
 class WeakConvexityWarning(UserWarning):
     """A proximal weight is not above the weak convexity modulus, so that proximal problems need not be convex.
 
     The message says both numbers, where the modulus comes from, and the remedy.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> issubclass(mm.WeakConvexityWarning, UserWarning)
+    True
     """
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written, or other versions or another number of threads have written it."""
+    """A checkpoint could not be written, or other versions or another number of threads have written it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import minmaxcon as mm
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", mm.CheckpointWarning)  # stop instead of going on without checkpoints
+    """
 
 
 class MissingDependency(MinMaxConError, ImportError):
@@ -156,6 +235,12 @@ class MissingDependency(MinMaxConError, ImportError):
         The extra of minmaxcon that brings it.
     purpose : str
         What it is needed for.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> print(mm.MissingDependency("cvxpy", "reference", "exact solutions"))
+    cvxpy is needed for exact solutions; install it with: pip install 'minmaxcon[reference]'
     """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:

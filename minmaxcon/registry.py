@@ -58,6 +58,16 @@ class ProblemPlugin(ABC):
         One line for ``minmaxcon problems``.
     measures : mapping of str to str
         What tables call the true measures that :meth:`evaluate` returns; others are called by their names.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> class Easy(mm.ProblemPlugin):
+    ...     name, summary = "easy", "Toy with a loose bound."
+    ...     def load(self, bound: float = 1.5):
+    ...         return mm.load_problem("toy", bound=bound)
+    >>> mm.solve(Easy().load(), seed=0).status.name, Easy().options()
+    ('SOLVED', ('bound',))
     """
 
     name: str = ""
@@ -129,7 +139,19 @@ class ProblemPlugin(ABC):
 
 @runtime_checkable
 class SavesModels(Protocol):
-    """A plug-in whose solutions are models, which can be saved and score new rows."""
+    """A plug-in whose solutions are models, which can be saved and score new rows.
+
+    Examples
+    --------
+    >>> from minmaxcon.registry import SavesModels
+    >>> class Saves:
+    ...     def export(self, problem, x):
+    ...         return {"weight": x}, {"kind": "linear"}
+    ...     def predict(self, arrays, description, data):
+    ...         return data @ arrays["weight"]
+    >>> isinstance(Saves(), SavesModels)
+    True
+    """
 
     def export(self, problem: MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Return the arrays and the JSON-able description of a model that can be saved."""
@@ -140,7 +162,19 @@ class SavesModels(Protocol):
 
 @runtime_checkable
 class Compares(Protocol):
-    """A plug-in whose results are read against solutions of other problems, such as that without a constraint."""
+    """A plug-in whose results are read against solutions of other problems, such as that without a constraint.
+
+    Examples
+    --------
+    >>> from minmaxcon.registry import Compares
+    >>> class Beside:
+    ...     def references(self, problem):
+    ...         return {"loose": problem.with_bounds(10.0)}
+    ...     def compared(self, found, references):
+    ...         return {**found, "price": found["objective"] - references["loose"]["objective"]}
+    >>> isinstance(Beside(), Compares)
+    True
+    """
 
     def references(self, problem: MinMaxProblem) -> Mapping[str, MinMaxProblem]:
         """Return these problems, of one run each, by name; ``minmaxcon solve`` solves them after the problem itself."""
@@ -151,7 +185,19 @@ class Compares(Protocol):
 
 @runtime_checkable
 class BringsData(Protocol):
-    """A plug-in with named data sets."""
+    """A plug-in with named data sets.
+
+    Examples
+    --------
+    >>> from minmaxcon.registry import BringsData
+    >>> class Brings:
+    ...     def datasets(self, data_dir=None):
+    ...         return [{"name": "rows", "description": "ten rows", "source": "invented", "licence": "any"}]
+    ...     def download(self, name, data_dir=None):
+    ...         return [], ["nothing to fetch"]
+    >>> isinstance(Brings(), BringsData)
+    True
+    """
 
     def datasets(self, data_dir: Any = None) -> Sequence[Mapping[str, Any]]:
         """Return the named data sets: ``name, description, source, licence`` and, where it cannot be read, ``missing``.
@@ -189,6 +235,12 @@ class Command:
         Where it is, ``module:object``.
     rivals : tuple of str
         Where commands of the same name are, of other plug-ins.
+
+    Examples
+    --------
+    >>> from minmaxcon.registry import Command
+    >>> Command("report", "my_package.commands:report").name
+    'report'
     """
 
     name: str

@@ -33,6 +33,13 @@ class Output:
         Whether standard output carries JSON and nothing else.
     quiet : bool
         Whether standard error stays empty where all goes well.
+
+    Examples
+    --------
+    >>> from minmaxcon.cli import Output
+    >>> output = Output(json=False, quiet=True)
+    >>> output.result("objective 1.25")
+    objective 1.25
     """
 
     json: bool
@@ -87,6 +94,12 @@ class ProgressLine:
         Nothing is written where it is quiet.
     every : float
         Seconds between two lines where there is no terminal; the last, of ``done``, is always written.
+
+    Examples
+    --------
+    >>> from minmaxcon.cli import Output, ProgressLine
+    >>> line = ProgressLine(Output(json=False, quiet=True))
+    >>> line("3 of 10 runs")  # quiet: nothing is written
     """
 
     def __init__(self, output: Output, every: float = _EVERY) -> None:

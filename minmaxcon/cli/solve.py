@@ -219,6 +219,16 @@ class Finished:
         What is reported.
     notes : mapping
         What the reader must know: sentences by heading.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.cli import finish, load
+    >>> loaded = load("toy", {})
+    >>> solution = mm.solve(loaded.problem, seed=0)
+    >>> finished = finish(loaded, solution, {"seed": 0})
+    >>> finished.record.status, finished.labels
+    ('solved', ['bound 1'])
     """
 
     loaded: Loaded

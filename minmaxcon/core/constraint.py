@@ -33,6 +33,16 @@ class Evaluation:
     pullback : callable
         ``pullback(y, a)`` with y (..., k) and a (..., p) gives the gradient in x, shape (..., d), of
         :math:`\sum_i y_i F_i + \langle a, G\rangle`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> z = np.array([1.0, 3.0])
+    >>> x = np.array([0.5])
+    >>> found = mm.Evaluation(0.5 * (x - z[:, None]) ** 2, x[..., :0], lambda y, a: y * (x - z.mean()))
+    >>> found.pullback(np.array([1.0]), np.zeros(0))
+    array([-1.5])
     """
 
     F: Array
@@ -65,6 +75,19 @@ class StochasticMinMaxConstraint:
         is at least as strong. It is left alone where ``convex`` is True.
     name : str
         What reports call the constraint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> class MeanGap(mm.StochasticMinMaxConstraint):  # |E <x, z>| = max of a E <x, z> over a in [-1, 1]
+    ...     name, convex, dual, bound = "mean gap", True, mm.interval(1.0), 0.1
+    ...     def evaluate(self, x, batch):
+    ...         mean = batch["z"].mean(0)
+    ...         return mm.Evaluation(0.0 * x[..., 0], (x @ mean)[..., None], lambda y, a: a * mean)
+    >>> found = MeanGap().evaluate(np.array([1.0, 0.0]), {"z": np.array([[0.5, 2.0], [1.5, 0.0]])})
+    >>> found.G  # the maximum over a in [-1, 1] is its absolute value
+    array([1.])
     """
 
     bound: Any = 0.0
@@ -177,6 +200,16 @@ class ConstraintFamily(ABC):
     ----------
     constraints : sequence of StochasticMinMaxConstraint
         In the order of the levels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> level = mm.load_problem("toy").at_level(1.5)
+    >>> batch = {"target": np.array([2.0]), "shift": np.array([0.5])}
+    >>> found = level.family.evaluate(np.array([1.0]), batch)
+    >>> found.F.round(2), found.G.round(2)
+    (array([0.5, 0. ]), array([0.5]))
     """
 
     def __init__(self, constraints: Sequence[StochasticMinMaxConstraint]) -> None:

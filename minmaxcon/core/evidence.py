@@ -52,6 +52,13 @@ class Evidence:
         y, that of the objective first. It is 0 where the multipliers prove that no point is feasible.
     scaled : ndarray (R, p)
         a, the scaled inner variables of objective and constraints joined.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), seed=0)
+    >>> solution.evidence.weights.shape, solution.evidence.scaled.shape
+    ((1, 2), (1, 1))
     """
 
     weights: Any
@@ -88,6 +95,15 @@ class Proved:
         A lower bound on the weighted mean violation of every point, where the objective has no weight; else 0.
     fault : str
         Why nothing is proved; empty where something is.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> problem = mm.load_problem("toy")
+    >>> evidence = mm.solve(problem, seed=0).evidence
+    >>> found = mm.core.proved(problem, evidence.weights[0], evidence.scaled[0])
+    >>> bool(found.lower <= 1.0), found.fault  # f* is 1
+    (True, '')
     """
 
     lower: float

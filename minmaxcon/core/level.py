@@ -32,6 +32,14 @@ class Proximal:
         :math:`\tilde x`.
     weight : float or ndarray (R,)
         :math:`\hat\rho > 0`, one for all runs or one each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> term = mm.core.Proximal(np.zeros((1, 2)), 3.0)
+    >>> term.value(mm.Ball(2, 1.0), np.array([[1.0, 0.0]]))
+    array([1.5])
     """
 
     center: Any
@@ -147,6 +155,14 @@ class LevelProblem:
         Whether function 0 is an objective at level r.
     surrogate : bool
         Whether functions stand in for true measures, see :attr:`MinMaxProblem.surrogate`.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> import numpy as np
+    >>> level = mm.load_problem("toy").at_level(1.5)
+    >>> level.runs, level.values(np.array([[1.0]])).round(2)  # f_0 - r and f_1 - b_1
+    (1, array([[1., 1.]]))
     """
 
     family: ConstraintFamily

@@ -57,6 +57,14 @@ class ModulusWitness:
         The function's own inner variables.
     modulus : float
         The quotient less an allowance for rounding; negative where every pair looked at shows convexity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.core import ModulusWitness
+    >>> found = ModulusWitness(0, "wave", np.array([0.0]), np.array([1.0]), np.zeros(0), 2.5)
+    >>> found.name, found.modulus
+    ('wave', 2.5)
     """
 
     function: int
@@ -84,6 +92,13 @@ class ModulusEstimate:
         block's functions, and prove nothing of the expectations.
     samples : int
         Samples over which gradients were taken.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> found = mm.estimate_modulus(mm.load_problem("toy"))
+    >>> found.value, found.exact, len(found.witnesses)
+    (0.0, True, 2)
     """
 
     value: float

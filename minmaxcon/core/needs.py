@@ -37,6 +37,12 @@ class Needs:
         No proximal term, because the solver adds one.
     added : float
         The weight of the proximal term that the solver adds; the largest float where it exceeds any declared modulus.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.MirrorProx().needs.finite, mm.IQRC().needs.missing(mm.load_problem("toy"))
+    (True, None)
     """
 
     finite: bool = False

@@ -30,6 +30,15 @@ class Start:
     memory : tuple of array or None
         What an oracle keeps from one query to the next, such as step sizes: arrays of one row a run, zero in the rows
         of runs that it was not asked about. None at first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> problem = mm.load_problem("toy")
+    >>> start = mm.Start(problem.start_point(2), None, mm.Position.start(np.random.default_rng(0)))
+    >>> start.x.shape, start.position.samples
+    ((2, 1), 0)
     """
 
     x: Array
@@ -62,6 +71,16 @@ class Estimate:
         For each run None, or what stopped being finite and at which step.
     exhausted : bool
         Whether a stream ended before the query did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> problem = mm.load_problem("toy")
+    >>> start = mm.Start(problem.start_point(1), None, mm.Position.start(np.random.default_rng(0)))
+    >>> found = mm.MirrorProx(steps=20).query(problem.at_level(1.5), start)
+    >>> found.x.shape, found.weights.shape, found.failure
+    ((1, 1), (1, 2), (None,))
     """
 
     x: Array
@@ -81,6 +100,13 @@ class Oracle(ABC):
 
     A new oracle implements :meth:`begin`, :meth:`advance`, :meth:`finished` and :meth:`estimate`; its state is an
     immutable value, so that one loop can drive it, stop it at any time and go on from it later.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), mm.SFLS(oracle=mm.MirrorProx(steps=50)), seed=0)
+    >>> solution.status.name
+    'SOLVED'
     """
 
     @property

@@ -56,6 +56,22 @@ class MinMaxProblem:
         If a part is not of its kind, there is no constraint, a bound is not finite, bounds disagree about the number of
         runs, a function has no values or declares a convexity that contradicts itself, or the start is no point of the
         primal set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.data import population_weights
+    >>> from minmaxcon.models import GroupRisk, Linear, Risk, SquaredLoss
+    >>> rng = np.random.default_rng(0)
+    >>> features, group = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    >>> target = features @ [1.0, 2.0] + 0.3 * group
+    >>> weights = population_weights(group[:, None] == [0, 1])
+    >>> data = mm.Finite({"features": features, "target": target, "group_weights": weights})
+    >>> worst = GroupRisk(Linear(2), SquaredLoss(), groups=2, bound=0.1)
+    >>> problem = mm.MinMaxProblem(Risk(Linear(2), SquaredLoss()), [worst], mm.Ball(2, 3.0), data)
+    >>> mm.solve(problem, seed=0).status.name
+    'SOLVED'
     """
 
     objective: StochasticMinMaxConstraint

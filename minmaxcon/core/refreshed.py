@@ -29,6 +29,23 @@ class Observation(ABC):
     objective : tuple of ndarray (R,), or None
         Where the measure brings an objective of its own, its true value and that of its smooth form; else the
         problem's objective is minimised as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> class First(mm.StochasticMinMaxConstraint):  # f(x) = x_1, the surrogate
+    ...     name, convex, bound = "first", True, 0.3
+    ...     def evaluate(self, x, batch):
+    ...         return mm.Evaluation(x[..., 0], x[..., :0], lambda y, a: y[..., None] * np.eye(x.shape[-1])[0])
+    >>> class Seen(mm.Observation):  # t(x) = x_1, rounded to tenths
+    ...     def __init__(self, x):
+    ...         self.values, self.smoothed = x[:, :1].round(1), x[:, :1]
+    ...     def surrogates(self):
+    ...         return [First()]
+    >>> seen = Seen(np.array([[0.12, 5.0]]))
+    >>> seen.values, seen.smoothed
+    (array([[0.1]]), array([[0.12]]))
     """
 
     values: Any
@@ -53,6 +70,25 @@ class TrueMeasure(ABC):
 
     A plug-in implements :meth:`observe`; solvers minimise :math:`f_0` subject to :math:`t_i(x) \le b_i` by solving with
     surrogates, and look at the measure again at every new point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> class First(mm.StochasticMinMaxConstraint):  # f(x) = x_1, the surrogate
+    ...     name, convex, bound = "first", True, 0.3
+    ...     def evaluate(self, x, batch):
+    ...         return mm.Evaluation(x[..., 0], x[..., :0], lambda y, a: y[..., None] * np.eye(x.shape[-1])[0])
+    >>> class Seen(mm.Observation):  # t(x) = x_1, rounded to tenths
+    ...     def __init__(self, x):
+    ...         self.values, self.smoothed = x[:, :1].round(1), x[:, :1]
+    ...     def surrogates(self):
+    ...         return [First()]
+    >>> class Rounded(mm.TrueMeasure):
+    ...     def observe(self, x):
+    ...         return Seen(x)
+    >>> Rounded().observe(np.array([[0.12, 5.0]])).values
+    array([[0.1]])
     """
 
     @abstractmethod
@@ -105,6 +141,27 @@ class RefreshedProblem(MinMaxProblem):
     ------
     InvalidInput
         If the measure is missing, or ``first`` has too few coordinates; and whatever :class:`MinMaxProblem` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> class First(mm.StochasticMinMaxConstraint):  # f(x) = x_1, the surrogate
+    ...     name, convex, bound = "first", True, 0.3
+    ...     def evaluate(self, x, batch):
+    ...         return mm.Evaluation(x[..., 0], x[..., :0], lambda y, a: y[..., None] * np.eye(x.shape[-1])[0])
+    >>> class Seen(mm.Observation):  # t(x) = x_1, rounded to tenths
+    ...     def __init__(self, x):
+    ...         self.values, self.smoothed = x[:, :1].round(1), x[:, :1]
+    ...     def surrogates(self):
+    ...         return [First()]
+    >>> class Rounded(mm.TrueMeasure):
+    ...     def observe(self, x):
+    ...         return Seen(x)
+    >>> toy = mm.load_problem("toy")
+    >>> problem = mm.RefreshedProblem(toy.objective, [First()], toy.primal, toy.data, measure=Rounded())
+    >>> mm.solve(problem, seed=0).constraints.round(3)  # t(x) - b
+    array([0.])
     """
 
     measure: TrueMeasure = field(kw_only=True)

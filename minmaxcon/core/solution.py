@@ -15,7 +15,15 @@ __all__ = ["Certificate", "Solution", "Status"]
 
 
 class Status(Enum):
-    """How a solve ended. The value is the sentence a user reads; ``str(status)`` is the short name."""
+    """How a solve ended. The value is the sentence a user reads; ``str(status)`` is the short name.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), seed=0)
+    >>> solution.status is mm.Status.SOLVED, str(solution.status)
+    (True, 'solved')
+    """
 
     SOLVED = (
         "A feasible point was found and proved optimal within the tolerance; where the problem is not convex, proved "
@@ -72,6 +80,13 @@ class Certificate:
     confidence : float
         1 for bounds that are exact on the data; :math:`1 - \delta` for bounds with confidence; 0 where nothing is
         proved.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> found = mm.solve(mm.load_problem("toy"), seed=0).certificate
+    >>> found.kind, round(found.gap, 3), bool(found.lower <= 1.0 <= found.upper)  # f* is 1
+    ('exact on the data', 0.004, True)
     """
 
     kind: str
@@ -125,6 +140,15 @@ class Solution:
     evidence : Evidence, optional
         Multipliers that prove each run's lower bound, or that it has no feasible point; see
         :func:`minmaxcon.core.proved`.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), seed=0)
+    >>> solution.status.name, bool(solution.constraints.max() <= 0)
+    ('SOLVED', True)
+    >>> round(float(solution.objective), 1), solution.certificate.kind
+    (1.0, 'exact on the data')
     """
 
     x: Any

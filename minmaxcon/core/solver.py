@@ -36,6 +36,15 @@ class Points:
         :math:`f_0(x)`.
     constraints : ndarray (R, m)
         :math:`f_i(x) - b_i`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.core import Points
+    >>> points = Points.measured(mm.load_problem("toy"), np.array([[0.5], [1.5]]))
+    >>> points.feasible, points.violation.round(2)
+    (array([ True, False]), array([-0.5,  0.5]))
     """
 
     x: Array
@@ -129,6 +138,15 @@ class Outcome:
         Where a following solve may start.
     evidence : Evidence or None
         Multipliers that prove the lower bounds, or that no point is feasible.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solver = mm.SFLS()
+    >>> *_, last = mm.iterate(mm.load_problem("toy"), solver, seed=0)
+    >>> outcome = solver.outcome(last)
+    >>> outcome.status[0].name, outcome.x.shape
+    ('SOLVED', (1, 1))
     """
 
     x: Array
@@ -175,6 +193,13 @@ class RunsState:
         Rows so far.
     steps, samples : int
         Cost so far, without what is under way.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> state = next(mm.iterate(mm.load_problem("toy"), mm.SFLS(), seed=0))
+    >>> state.status, state.x.shape, state.steps
+    ((None,), (1, 1), 0)
     """
 
     problem: MinMaxProblem
@@ -265,6 +290,13 @@ class Solver(ABC):
     A new solver implements :meth:`init` and :meth:`step` over an immutable state that extends :class:`RunsState`; with
     a state of another kind, :meth:`finished` and :meth:`outcome` too. It serves both :func:`minmaxcon.solve` and, for
     proximal problems, :class:`minmaxcon.IQRC`.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solver = mm.SFLS(oracle=mm.SMD(), tolerance=0.01)
+    >>> mm.solve(mm.load_problem("toy"), solver, seed=0).status.name
+    'SOLVED'
     """
 
     @property

@@ -30,6 +30,16 @@ class Position:
         Samples drawn so far.
     memory : object
         What a stream has to remember of the samples it has delivered (counts of groups, say); immutable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> data = mm.Finite({"z": np.arange(100.0)})
+    >>> here = mm.Position.start(np.random.default_rng(0))
+    >>> draws = [next(data.draw(here, 1, 3)[0])["z"].tolist() for _ in range(2)]
+    >>> draws[0] == draws[1]  # the same position, the same samples
+    True
     """
 
     generator: Mapping[str, Any] = field(repr=False)
@@ -66,6 +76,15 @@ class Batches(Iterator[Batch]):
         Arrays whose first axis counts the batches; ``one`` has the entries of one batch.
     placed : mapping, optional
         ``whole`` where compiled blocks find it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> data = mm.Finite({"z": np.arange(4.0)})
+    >>> batches, position = data.draw(mm.Position.start(np.random.default_rng(0)), steps=3, batch_size=2)
+    >>> [batch["z"].shape for batch in batches], position.samples
+    ([(2,), (2,), (2,)], 6)
     """
 
     def __init__(
@@ -116,6 +135,20 @@ class Source(ABC):
         Whether pieces of finite data are read anew at each pass, so that nobody may keep all of them.
     leader : bool
         Whether this process writes and reports, where several share a solve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> class Normal(mm.Source):  # a stream of standard normal numbers
+    ...     like = np.zeros(0)
+    ...     def draw(self, position, steps, batch_size):
+    ...         rng = position.rng()
+    ...         batches = [{"z": rng.normal(size=batch_size)} for _ in range(steps)]
+    ...         return iter(batches), mm.Position(rng.bit_generator.state, position.samples + steps * batch_size)
+    >>> batches, position = Normal().draw(mm.Position.start(np.random.default_rng(0)), 3, 10)
+    >>> len(list(batches)), position.samples
+    (3, 30)
     """
 
     size: int | None = None

@@ -44,6 +44,14 @@ class Finite(Source):
     InvalidInput
         If there is no array, lengths differ, an array is empty or no array of numbers, or a value is not finite in the
         precision asked for (with its row and column).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.data import Finite
+    >>> data = Finite({"features": np.eye(3), "label": np.array([1.0, -1.0, 1.0])})
+    >>> data.size, sorted(next(data.chunks())[1])
+    (3, ['features', 'label'])
     """
 
     rebuilt_from = ("arrays", "engine", "dtype", "device")

@@ -42,6 +42,14 @@ class BlockReader(Protocol):
         What messages call the data set.
     rows : int
         How many rows there are in all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.data import ArrayBlocks, BlockReader
+    >>> reader: BlockReader = ArrayBlocks({"z": np.arange(5.0)})
+    >>> reader.rows
+    5
     """
 
     name: str
@@ -65,6 +73,14 @@ class ArrayBlocks:
     ------
     InvalidInput
         If there is no array, or their lengths differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.data import ArrayBlocks
+    >>> blocks = ArrayBlocks({"z": np.arange(5.0)})
+    >>> blocks.rows, sum(block["z"].sum() for block in blocks.blocks()).item()
+    (5, 10.0)
     """
 
     def __init__(self, arrays: Mapping[str, Any], name: str = "arrays") -> None:

@@ -133,6 +133,15 @@ class Standardizer:
         :math:`\mu`; zeros for sparse features, which keep their zeros.
     scale : array (d,)
         :math:`s > 0`, the population standard deviation; 1 for a feature that is constant up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.data import Standardizer
+    >>> rows = np.array([[1.0, 10.0], [3.0, 30.0]])
+    >>> Standardizer(rows.mean(0), rows.std(0)).transform(rows)
+    array([[-1., -1.],
+           [ 1.,  1.]])
     """
 
     mean: NDArray[np.float64]

@@ -27,6 +27,13 @@ class BadPoint(Exception):
         Which of the points it was given, from 0.
     problem : str
         What is wrong and what to do about it.
+
+    Examples
+    --------
+    >>> from minmaxcon.data import BadPoint
+    >>> error = BadPoint(1, "the label is 2; use -1 or +1")
+    >>> error.args
+    (1, 'the label is 2; use -1 or +1')
     """
 
     def __init__(self, index: int, problem: str) -> None:
@@ -38,6 +45,21 @@ class Preparation(Protocol):
     """Turns raw points into the arrays that a problem's constraints read, remembering what it has seen.
 
     The memory is an immutable value and part of the position, so that a solve resumes exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> class Centred:  # takes off the mean of all points so far
+    ...     def start(self):
+    ...         return (0, 0.0)
+    ...     def __call__(self, memory, points):
+    ...         count, total = memory[0] + len(points["z"]), memory[1] + float(points["z"].sum())
+    ...         return (count, total), {"z": points["z"] - total / count}
+    >>> data = mm.Stream(lambda: ({"z": 5.0} for _ in range(100)), prepare=Centred())
+    >>> batches, position = data.draw(mm.Position.start(np.random.default_rng(0)), steps=1, batch_size=2)
+    >>> next(iter(batches))["z"]
+    array([0., 0.])
     """
 
     def start(self) -> Any:
@@ -86,6 +108,15 @@ class Stream(Source):
     a resumed solve does so, and so does :class:`~minmaxcon.SFLS` after each search for a feasible point. The points
     must therefore be the same at each opening. Only the first one is compared, by a digest; a source whose later points
     differ goes unnoticed, and then a solve is not repeatable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> data = mm.Stream(lambda: ({"z": float(k)} for k in range(1000)), shuffle=10)
+    >>> batches, position = data.draw(mm.Position.start(np.random.default_rng(0)), steps=2, batch_size=5)
+    >>> [sorted(batch["z"].tolist()) for batch in batches]
+    [[3.0, 4.0, 5.0, 7.0, 8.0], [0.0, 1.0, 2.0, 6.0, 9.0]]
     """
 
     size = None

@@ -34,6 +34,16 @@ class Ball(EuclideanGenerator):
     Notes
     -----
     :math:`D^2 = \rho^2/2`; norm and dual norm are Euclidean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.geometry import Ball
+    >>> ball = Ball(2, 1.0)
+    >>> ball.prox(np.zeros(2), np.array([-3.0, 4.0]), 1.0).round(2)  # a long step ends on the sphere
+    array([ 0.6, -0.8])
+    >>> ball.squared_diameter
+    0.5
     """
 
     def __init__(self, dimension: int, radius: float, center: Any = None) -> None:

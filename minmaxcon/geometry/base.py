@@ -32,6 +32,15 @@ class DistanceGenerator(ABC):
     euclidean : bool
         Whether this is a :class:`EuclideanGenerator`: :math:`\omega(u) = \frac12 |u - c|_2^2` for some c, so that a
         prox is a gradient step and a projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> simplex = mm.Simplex(3)
+    >>> point = simplex.prox(simplex.center, np.array([1.0, 0.0, 0.0]), 0.5)
+    >>> point.round(3), bool(simplex.divergence(point, simplex.center) > 0)
+    (array([0.233, 0.384, 0.384]), True)
     """
 
     dimension: int
@@ -177,6 +186,24 @@ class EuclideanGenerator(DistanceGenerator):
 
     A subclass gives ``project`` (in place where it can), ``dimension``, ``center`` c and ``squared_diameter``, half the
     squared distance from c to the farthest point. All else follows; what a set knows in closed form it overrides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.geometry import EuclideanGenerator
+    >>> class Unit(EuclideanGenerator):  # the box [0, 1]^d
+    ...     def __init__(self, dimension):
+    ...         self.dimension = dimension
+    ...     @property
+    ...     def center(self):
+    ...         return np.full(self.dimension, 0.5)
+    ...     @property
+    ...     def squared_diameter(self):
+    ...         return self.dimension / 8
+    ...     def project(self, u):
+    ...         return np.clip(u, 0.0, 1.0)
+    >>> Unit(2).prox(np.zeros(2), np.array([-0.3, 5.0]), 1.0)
+    array([0.3, 0. ])
     """
 
     euclidean = True

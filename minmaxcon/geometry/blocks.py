@@ -37,6 +37,15 @@ class InnerBlock(ABC):
         The largest absolute value of a single variable on A.
     modulus : float
         Strong convexity modulus of :math:`\omega_A` in the Euclidean norm (1 for all built-in blocks).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> block = mm.interval(2.0, curvature=1.0)  # A = [-2, 2], g(a) = a^2
+    >>> best, value = block.maximize(np.array([3.0]))
+    >>> float(value), best
+    (2.25, array([1.5]))
     """
 
     dimension: int
@@ -274,6 +283,14 @@ class BoxBlock(_QuadraticBlock):
     ------
     InvalidInput
         If the bounds do not describe a box, or the curvature is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.geometry import BoxBlock
+    >>> best, value = BoxBlock([-1.0, 0.0], [1.0, 2.0]).maximize(np.array([-3.0, 4.0]))
+    >>> float(value), best
+    (11.0, array([-1.,  2.]))
     """
 
     def __init__(self, lower: Any, upper: Any, curvature: Any = 0.0) -> None:
@@ -340,6 +357,14 @@ class BallBlock(_QuadraticBlock):
     ------
     InvalidInput
         If the dimension or radius is not positive, or the curvature is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.geometry import BallBlock
+    >>> best, value = BallBlock(2, 0.5).maximize(np.array([3.0, 4.0]))  # the norm of a vector, times the radius
+    >>> float(value), best.round(2)
+    (2.5, array([0.3, 0.4]))
     """
 
     def __init__(self, dimension: int, radius: float, curvature: float = 0.0) -> None:
@@ -382,6 +407,17 @@ class SimplexBlock(InnerBlock):
     ------
     InvalidInput
         If the temperature is negative or the prior is not a positive distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.geometry import SimplexBlock
+    >>> best, value = SimplexBlock(3).maximize(np.array([1.0, 3.0, 2.0]))  # the largest entry
+    >>> float(value), best
+    (3.0, array([0., 1., 0.]))
+    >>> best, value = SimplexBlock(3, temperature=1.0).maximize(np.array([1.0, 3.0, 2.0]))  # its smooth form
+    >>> round(float(value), 3), best.round(2)
+    (2.309, array([0.09, 0.67, 0.24]))
     """
 
     entropy_weight = 5.0 / 3.0

@@ -30,6 +30,13 @@ class Box(EuclideanGenerator):
     Notes
     -----
     :math:`D^2 = \frac18\sum_j (h_j - l_j)^2`; norm and dual norm are Euclidean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.geometry import Box
+    >>> Box([0.0, -1.0], [1.0, 1.0]).project(np.array([2.0, -0.5]))
+    array([ 1. , -0.5])
     """
 
     def __init__(self, lower: Any, upper: Any) -> None:

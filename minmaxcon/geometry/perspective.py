@@ -217,6 +217,15 @@ class DualPoint:
         y, in the simplex.
     inner : array (..., p)
         :math:`\alpha`, the inner variables of all levels joined (not multiplied by y).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> generator = mm.PerspectiveGenerator([None, mm.interval(1.0)])
+    >>> point = generator.center(np.zeros(3))  # of a problem in 3 variables
+    >>> point.weights, point.inner
+    (array([0.5, 0.5]), array([0.]))
     """
 
     log_weights: Array
@@ -294,6 +303,15 @@ class PerspectiveGenerator:
     :math:`\mu \ge 1` and :math:`K \ge 1 + I^2\mu/(2\mu - 1)`; tight.
     :math:`D^2 = K\ln k + \max_i\max_{A_i}\omega_i`, exactly: :math:`\omega_y` is convex, so its maximum is at a corner
     of the simplex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> generator = mm.PerspectiveGenerator([None, mm.BallBlock(2, 1.0)])  # a constraint has two inner variables
+    >>> middle = generator.center(np.zeros(3))
+    >>> middle.weights, float(generator.divergence(middle, middle))
+    (array([0.5, 0.5]), 0.0)
     """
 
     rebuilt_from = ("blocks", "entropy_weight")

@@ -109,6 +109,14 @@ class EuclideanProduct(_Slices, EuclideanGenerator):
     ------
     InvalidInput
         If there is no part, or one is not Euclidean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> both = mm.product([mm.Ball(2, 1.0), mm.Box([0.0], [1.0])])
+    >>> type(both).__name__, both.project(np.array([3.0, 4.0, 5.0])).round(2)
+    ('EuclideanProduct', array([0.6, 0.8, 1. ]))
     """
 
     def __init__(self, parts: Sequence[DistanceGenerator]) -> None:
@@ -142,6 +150,14 @@ class Product(_Slices, DistanceGenerator):
     ------
     InvalidInput
         If there is no part, or one is no geometry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> both = mm.product([mm.Simplex(2), mm.Box([0.0], [1.0])])
+    >>> type(both).__name__, both.center
+    ('Product', array([0.5, 0.5, 0.5]))
     """
 
     def __init__(self, parts: Sequence[DistanceGenerator]) -> None:

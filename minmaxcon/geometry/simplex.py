@@ -52,6 +52,14 @@ class Simplex(DistanceGenerator):
     ------
     InvalidInput
         If the dimension is not a whole number of at least 1, or too large for memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.geometry import Simplex
+    >>> simplex = Simplex(3)
+    >>> simplex.prox(simplex.center, np.array([0.0, 0.0, 1.0]), 1.0).round(3)  # a multiplicative step
+    array([0.422, 0.422, 0.155])
     """
 
     def __init__(self, dimension: int) -> None:

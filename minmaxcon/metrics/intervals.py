@@ -82,6 +82,13 @@ class AUCEstimate:
         How the interval was made.
     p_value : float or None
         For a signed difference, one less the largest confidence at which its interval excludes 0; else None.
+
+    Examples
+    --------
+    >>> from minmaxcon.metrics import auc_with_interval
+    >>> found = auc_with_interval([0.9, 0.7, 0.6, 0.4], [0.5, 0.3, 0.2, 0.1])
+    >>> found.value, bool(found.lower < found.value < found.upper), found.counts
+    (0.9375, True, (4, 4))
     """
 
     value: float

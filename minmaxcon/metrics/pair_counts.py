@@ -54,6 +54,15 @@ class PairCounts:
         Sums over the rows of a cell of L.
     second : ndarray (C, C, C)
         Sums over the rows of a cell of the products of two entries of L.
+
+    Examples
+    --------
+    >>> from minmaxcon.metrics import ScoreRuns
+    >>> runs = ScoreRuns(2)
+    >>> runs.add([3.0, 1.0, 2.0, 0.0], [1, 1, 0, 0])
+    >>> counts = runs.counts()
+    >>> counts.auc([False, True], [True, False])
+    0.75
     """
 
     counts: NDArray[np.int64]

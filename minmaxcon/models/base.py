@@ -22,6 +22,13 @@ class Model(ABC):
         Length of w.
     linear : bool
         Whether scores are linear in w, so that convex losses of them are convex; nothing is claimed by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.models import MLP, Linear
+    >>> [model.dimension for model in (Linear(3), MLP(3))]
+    [3, 50]
     """
 
     dimension: int

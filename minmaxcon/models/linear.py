@@ -26,6 +26,13 @@ class Linear(Model):
     ------
     InvalidInput
         If it is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.models import Linear
+    >>> Linear(2).predict(np.array([1.0, -1.0]), np.array([[3.0, 1.0], [0.0, 2.0]]))
+    array([ 2., -2.])
     """
 
     linear = True

@@ -13,7 +13,21 @@ __all__ = ["LogisticLoss", "Loss", "SquaredLoss"]
 
 
 class Loss(ABC):
-    r"""A loss :math:`\ell(s, t)` of a score s and a target t, convex in s."""
+    r"""A loss :math:`\ell(s, t)` of a score s and a target t, convex in s.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.models import Loss
+    >>> class Huber(Loss):  # quadratic near the target, linear far from it
+    ...     def evaluate(self, scores, target):
+    ...         slope = np.clip(scores - target, -1.0, 1.0)
+    ...         return slope * (scores - target) - 0.5 * slope**2, slope
+    ...     def cvxpy_value(self, cp, w, features, target, weights):
+    ...         return 0.5 * weights @ cp.huber(features @ w - target)
+    >>> Huber().evaluate(np.array([0.5, 3.0]), np.zeros(2))
+    (array([0.125, 2.5  ]), array([0.5, 1. ]))
+    """
 
     @abstractmethod
     def evaluate(self, scores: Array, target: Array) -> tuple[Array, Array]:
@@ -70,7 +84,16 @@ class LogisticLoss(Loss):
 
 
 class SquaredLoss(Loss):
-    r""":math:`\ell(s, t) = (s - t)^2`."""
+    r""":math:`\ell(s, t) = (s - t)^2`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.models import SquaredLoss
+    >>> value, slope = SquaredLoss().evaluate(np.array([1.0, 3.0]), np.array([0.0, 3.0]))
+    >>> value, slope
+    (array([1., 0.]), array([2., 0.]))
+    """
 
     def evaluate(self, scores: Array, target: Array) -> tuple[Array, Array]:
         """See :meth:`Loss.evaluate`."""

@@ -80,6 +80,14 @@ class MLP(_Autograd):
     ------
     InvalidInput
         If a size is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.models import MLP
+    >>> model = MLP(features=3, hidden=2)
+    >>> model.dimension, model.predict(np.zeros(model.dimension), np.ones((4, 3))).shape
+    (10, (4,))
     """
 
     def __init__(self, features: int, hidden: int = 10) -> None:
@@ -154,6 +162,14 @@ class TorchModule(_Autograd):
     InvalidInput
         If the module has no parameters to train, or the bound is not positive; and at the first batch, if it does not
         give one score a row.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from minmaxcon.models import TorchModule
+    >>> model = TorchModule(torch.nn.Linear(3, 1), bound=10.0)
+    >>> model.dimension
+    4
     """
 
     def __init__(self, module: Any, bound: float) -> None:

@@ -39,6 +39,13 @@ class Risk(StochasticMinMaxConstraint):
     ------
     InvalidInput
         If model or loss is not of its kind.
+
+    Examples
+    --------
+    >>> from minmaxcon.models import Linear, LogisticLoss, Risk
+    >>> loss = Risk(Linear(2), LogisticLoss(), bound=0.6)
+    >>> loss.bound, loss.convex
+    (0.6, True)
     """
 
     def __init__(self, model: Model, loss: Loss, bound: Any = 0.0, *, name: str = "risk") -> None:
@@ -91,6 +98,15 @@ class GroupRisk(Risk):
     References
     ----------
     Sagawa, Koh, Hashimoto and Liang (2020), Distributionally Robust Neural Networks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.models import GroupRisk, Linear, SquaredLoss
+    >>> worst = GroupRisk(Linear(2), SquaredLoss(), groups=2, bound=0.5)
+    >>> worst.bound, worst.dual.dimension
+    (0.5, 2)
     """
 
     def __init__(

@@ -48,6 +48,12 @@ class ExtraGradient(StochasticOracle):
     References
     ----------
     Juditsky, Nemirovski and Tauvel (2011), "Solving variational inequalities with stochastic mirror-prox algorithm".
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.solve(mm.load_problem("toy"), mm.SFLS(oracle=mm.ExtraGradient()), seed=0).status.name
+    'SOLVED'
     """
 
     _batches_a_step = 2

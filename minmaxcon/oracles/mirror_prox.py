@@ -87,6 +87,12 @@ class MirrorProx(ExactOracle):
     ----------
     Nemirovski (2004), "Prox-method with rate of convergence O(1/t) for variational inequalities"; Popov (1980), "A
     modification of the Arrow-Hurwicz method for search of saddle points", for the single pass.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.solve(mm.load_problem("toy"), mm.SFLS(oracle=mm.MirrorProx()), seed=0).status.name
+    'SOLVED'
     """
 
     def __init__(

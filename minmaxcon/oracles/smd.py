@@ -47,6 +47,13 @@ class SMD(StochasticOracle):
     References
     ----------
     Yao, Lin and Yang (2023), algorithm 2, with the errata of the documentation.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solver = mm.SFLS(oracle=mm.SMD(batch_size=50))
+    >>> mm.solve(mm.load_problem("toy"), solver, seed=0).status.name
+    'SOLVED'
     """
 
     def _stepper(self, problem: LevelProblem, dual: PerspectiveGenerator, like: Array) -> Stepper:

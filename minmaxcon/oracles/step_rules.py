@@ -45,7 +45,20 @@ Kept = tuple[Array, ...] | None
 
 
 class StepRule(ABC):
-    """A rule for step sizes."""
+    """A rule for step sizes.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.oracles import StepRule
+    >>> class Fixed(StepRule):  # steps of one length, equal averaging weights
+    ...     def start(self, problem, dual, x, probe, kept=None):
+    ...         return None
+    ...     def next(self, memory, problem, x, gradient, u, v):
+    ...         return 0.05, 0.05, 1.0, memory
+    >>> mm.solve(mm.load_problem("toy"), mm.SFLS(mm.SMD(step_rule=Fixed())), seed=0).status.name
+    'SOLVED'
+    """
 
     settings: tuple[Any, ...] = ()
 
@@ -153,6 +166,13 @@ class Adaptive(StepRule):
     References
     ----------
     Ivgi, Hinder and Carmon (2023), "DoG is SGD's best friend: a parameter-free dynamic step size schedule".
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.oracles import Adaptive
+    >>> mm.solve(mm.load_problem("toy"), mm.SFLS(mm.SMD(step_rule=Adaptive(distance=0.1))), seed=0).status.name
+    'SOLVED'
     """
 
     def __init__(self, distance: Any = 1e-2, dual_scale: Any = 0.3, floor: float = 1.0) -> None:
@@ -209,6 +229,13 @@ class InverseSqrt(StepRule):
     ------
     InvalidInput
         If a setting is not positive.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.oracles import InverseSqrt
+    >>> mm.solve(mm.load_problem("toy"), mm.SFLS(mm.SMD(step_rule=InverseSqrt(scale=0.2))), seed=0).status.name
+    'SOLVED'
     """
 
     def __init__(self, scale: Any = 0.1, dual_scale: Any = None) -> None:
@@ -254,6 +281,14 @@ class Theory(StepRule):
     References
     ----------
     Nemirovski, Juditsky, Lan and Shapiro (2009).
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.oracles import Theory
+    >>> found = mm.solve(mm.load_problem("toy"), mm.SFLS(mm.SMD(step_rule=Theory())), seed=0, budget=2000)
+    >>> found.status.name
+    'SOLVED'
     """
 
     def __init__(self, constant: Any = None, safety: float = 2.0) -> None:

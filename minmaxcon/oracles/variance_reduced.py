@@ -111,6 +111,12 @@ class VarianceReduced(ExactOracle):
     References
     ----------
     Alacaoglu and Malitsky (2022), "Stochastic variance reduction for variational inequality methods", algorithm 2.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.solve(mm.load_problem("toy"), mm.SFLS(oracle=mm.VarianceReduced()), seed=0).status.name
+    'SOLVED'
     """
 
     _lengthening = 1.5

@@ -33,6 +33,14 @@ class ExactSolution:
         ``SOLVED`` or ``INFEASIBLE``.
     seconds : float
         Wall-clock time, cvxpy's import excluded.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.reference import solve_exact
+    >>> exact = solve_exact(mm.load_problem("toy"))
+    >>> round(float(exact.objective), 4), exact.multipliers.round(3)
+    (1.0, array([1.]))
     """
 
     x: Any

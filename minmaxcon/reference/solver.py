@@ -22,7 +22,15 @@ _FAR = 1e-4  # relative to the point: how far a solver's point may lie from the 
 
 
 class ReferenceFailed(MinMaxConError, ArithmeticError):
-    """The reference solver gave no usable answer; the message carries its status."""
+    """The reference solver gave no usable answer; the message carries its status.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.reference import ReferenceFailed
+    >>> issubclass(ReferenceFailed, mm.MinMaxConError)
+    True
+    """
 
 
 def load_cvxpy(purpose: str) -> Any:

@@ -90,6 +90,14 @@ class Entry:
         The solver's settings.
     title : str
         Solver and oracle, such as ``"SFLS(oracle=MirrorProx)"``.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.results import compare
+    >>> entry = compare(mm.load_problem("toy"), {"SFLS": "auto"}, samples=20_000).entries[0]
+    >>> entry.infeasible, entry.violation <= 0
+    (0, True)
     """
 
     solver: str
@@ -133,6 +141,14 @@ class Comparison:
         The common budget of samples.
     time_limit : float or None
         The common budget of seconds.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.results import compare
+    >>> found = compare(mm.load_problem("toy"), {"SFLS": "auto"}, samples=20_000)
+    >>> found.problem, [entry.solver for entry in found.entries]
+    ('toy', ['SFLS'])
     """
 
     problem: str

@@ -108,6 +108,16 @@ class RunRecord(_Record):
         The point and the multipliers.
     recomputed : bool
         False where the plug-in cannot evaluate, so that objective and constraints are the solver's own.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.results import measure, record
+    >>> problem = mm.load_problem("toy")
+    >>> solution = mm.solve(problem, seed=0)
+    >>> found = record(measure(mm.plugin("toy"), problem, solution)[0], solution, {"seed": 0})
+    >>> found.status, found.feasible, found.recomputed
+    ('solved', True, True)
     """
 
     status: Annotated[str, AfterValidator(_known_status)]
@@ -134,7 +144,19 @@ class RunRecord(_Record):
 
 
 class RunsRecord(_Record):
-    """Several runs of one solve, in the order in which their bounds were given."""
+    """Several runs of one solve, in the order in which their bounds were given.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.results import RunsRecord, measure, record
+    >>> problem = mm.load_problem("toy", bound=[0.5, 1.0])
+    >>> solution = mm.solve(problem, seed=0)
+    >>> runs = [record(found, solution[j], {}) for j, found in enumerate(measure(None, problem, solution))]
+    >>> both = RunsRecord(runs=runs, steps=solution.steps, seconds=solution.seconds, settings={}, versions={})
+    >>> both.solved, len(both.runs)
+    (True, 2)
+    """
 
     runs: list[RunRecord]
     steps: int

@@ -141,6 +141,13 @@ class IQRC(Solver):
     References
     ----------
     Ma, Lin and Yang (2020); Yao, Lin and Yang (2023), algorithm 3.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), mm.IQRC(weight=1.0, iterations=1), seed=0)
+    >>> bool(solution.constraints.max() <= 0)
+    True
     """
 
     def __init__(

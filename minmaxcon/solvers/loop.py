@@ -48,6 +48,14 @@ class Progress:
         Its state.
     seconds : float
         Time since the solve began.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> def watch(progress):
+    ...     return progress.seconds > 10.0  # True ends the solve
+    >>> mm.solve(mm.load_problem("toy"), seed=0, callbacks=[watch]).status.name
+    'SOLVED'
     """
 
     solver: Solver

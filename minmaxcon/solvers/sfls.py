@@ -177,6 +177,13 @@ class SFLS(Solver):
     References
     ----------
     Lin, Nadarajah, Soheili and Yang (2020); Yao, Lin and Yang (2023), algorithm 1, with the errata.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), mm.SFLS(oracle=mm.SMD(), tolerance=0.01), seed=0)
+    >>> solution.status.name, round(float(solution.objective), 2)
+    ('SOLVED', 1.0)
     """
 
     def __init__(

@@ -38,6 +38,14 @@ class KKTResidual:
         :math:`\max_i |\lambda_i (f_i(x) - b_i)|`.
     violation : float or ndarray (R,)
         :math:`\max_i (f_i(x) - b_i)_+`.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> problem = mm.load_problem("toy")
+    >>> found = mm.kkt_residual(problem, [1.0], multipliers=[1.0])
+    >>> float(found.violation) <= 0.0
+    True
     """
 
     gradient: Any
@@ -75,6 +83,13 @@ class Stationarity:
     status : Status or tuple of Status
         ``SOLVED`` where the bound is finite; else how the solve of the proximal problem ended. Where that problem is
         infeasible, ``point`` violates its constraints least, and the rest says nothing.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> found = mm.stationarity(mm.load_problem("toy"), [1.0], weight=1.0)
+    >>> bool(found.distance < 0.1)
+    True
     """
 
     point: Any

@@ -49,6 +49,14 @@ class Column:
         The index of each cell's text in ``texts``; -1 where the cell is a number or missing.
     texts : tuple of str
         The different texts, in order of appearance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.tables import Column
+    >>> column = Column.of_numbers("age", np.array([30.0, np.nan]))
+    >>> column.missing, column.cell(0)
+    (array([False,  True]), '30')
     """
 
     name: str
@@ -92,6 +100,14 @@ class Table:
         Line of the file on which each row begins, where there are lines.
     first : int
         Rows of the data set that come before the first one here, where this is a block of it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from minmaxcon.tables import read_source
+    >>> table = read_source(pd.DataFrame({"age": [30, 40], "job": ["cook", "clerk"]}))
+    >>> table.rows, list(table.columns), table.column("age", "--label").numbers
+    (2, ['age', 'job'], array([30., 40.]))
     """
 
     source: str

@@ -47,6 +47,15 @@ class ColumnEncoding:
         What a missing number becomes; None refuses it.
     missing_code : float or None
         A number that stands for a missing one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from minmaxcon.tables import ColumnEncoding, read_source
+    >>> table = read_source(pd.DataFrame({"job": ["cook", "clerk", "cook"]}))
+    >>> encoding = ColumnEncoding("job", categories=("clerk", "cook"))
+    >>> encoding.feature_names, encoding.encode(table).tolist()
+    (('job=clerk', 'job=cook'), [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -105,6 +114,15 @@ class TableEncoding:
         In the order of the features.
     format : "table"
         Tells the encodings apart in :func:`encoding_from_dict`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from minmaxcon.tables import fit_encoding, read_source
+    >>> table = read_source(pd.DataFrame({"age": [30, 40], "job": ["cook", "clerk"]}))
+    >>> encoding = fit_encoding(table, ["age", "job"])
+    >>> encoding.feature_names, encoding.encode_table(table).tolist()
+    (('age', 'job=clerk', 'job=cook'), [[30.0, 0.0, 1.0], [40.0, 1.0, 0.0]])
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
@@ -155,6 +173,13 @@ class LibsvmEncoding:
         The 1-based index that is no feature, if any.
     format : "libsvm"
         Tells the encodings apart in :func:`encoding_from_dict`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon.tables import LibsvmEncoding
+    >>> LibsvmEncoding(n_features=3, removed=1).feature_names
+    ('2', '3')
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT

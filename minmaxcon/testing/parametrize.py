@@ -31,6 +31,14 @@ class PendingCheck:
     ----------
     name : str
         The kind of object and the check's name: the id of the pytest case.
+
+    Examples
+    --------
+    >>> from minmaxcon.testing import PendingCheck, parametrize_checks
+    >>> import minmaxcon as mm
+    >>> @parametrize_checks(generator=mm.Ball(3, 1.0))
+    ... def test_ball(check: PendingCheck) -> None:
+    ...     check()
     """
 
     name: str

@@ -20,6 +20,12 @@ class CheckFailed(AssertionError):
 
     An AssertionError, so that a test runner counts it as a failure of the object under test; no
     :class:`~minmaxcon.MinMaxConError`, since nothing was asked for that cannot be had.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.testing import check_generator
+    >>> check_generator(mm.Ball(2, 1.0)).raise_if_failed()  # raises CheckFailed if a check failed
     """
 
 
@@ -44,6 +50,14 @@ class Finding:
     page : str
         The page of the documentation that explains it, relative to its root: ``docs/`` in the source, built by
         ``make docs``.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.testing import check_generator
+    >>> finding = check_generator(mm.Ball(2, 1.0))[0]
+    >>> finding.check, finding.status
+    ('contains', 'passed')
     """
 
     subject: str
@@ -76,6 +90,14 @@ class Report(Sequence[Finding]):
         What was checked.
     findings : tuple of Finding
         One for each check and subject.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.testing import check_generator
+    >>> report = check_generator(mm.Ball(2, 1.0))
+    >>> report.passed, len(report.failures)
+    (True, 0)
     """
 
     title: str

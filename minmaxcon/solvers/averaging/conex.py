@@ -97,6 +97,13 @@ class ConEx(AveragingSolver):
     References
     ----------
     Boob, Deng and Lan (2022), algorithm 1.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), mm.ConEx(steps=100, evaluations=2), seed=0)
+    >>> bool(solution.certificate.lower <= 1.0)  # f* is 1
+    True
     """
 
     def __init__(

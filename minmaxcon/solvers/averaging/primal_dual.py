@@ -83,6 +83,13 @@ class PrimalDual(AveragingSolver):
     References
     ----------
     Nemirovski, Juditsky, Lan and Shapiro (2009), section 3; Ivgi, Hinder and Carmon (2023) for the steps.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), mm.PrimalDual(steps=100, evaluations=2), seed=0)
+    >>> bool(solution.certificate.lower <= 1.0)  # f* is 1
+    True
     """
 
     def __init__(

@@ -79,6 +79,13 @@ class SwitchingSubgradient(AveragingSolver):
     References
     ----------
     Polyak (1967); Lan and Zhou (2020), algorithm 1, for expectations; Huang and Lin (2023) for weak convexity.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> solution = mm.solve(mm.load_problem("toy"), mm.SwitchingSubgradient(steps=100, evaluations=2), seed=0)
+    >>> bool(solution.certificate.lower <= 1.0)  # f* is 1
+    True
     """
 
     def __init__(

@@ -207,6 +207,28 @@ class SuccessiveApproximation(Solver):
     A sequential quadratic method with an exact penalty (Nocedal and Wright, 2006, chapter 18); in the paper's terms,
     IQRC around constraints that change with the proximal point, one linearised step per proximal problem, and an
     adapted :math:`\hat\rho`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> class First(mm.StochasticMinMaxConstraint):  # f(x) = x_1, the surrogate
+    ...     name, convex, bound = "first", True, 0.3
+    ...     def evaluate(self, x, batch):
+    ...         return mm.Evaluation(x[..., 0], x[..., :0], lambda y, a: y[..., None] * np.eye(x.shape[-1])[0])
+    >>> class Seen(mm.Observation):  # t(x) = x_1, rounded to tenths
+    ...     def __init__(self, x):
+    ...         self.values, self.smoothed = x[:, :1].round(1), x[:, :1]
+    ...     def surrogates(self):
+    ...         return [First()]
+    >>> class Rounded(mm.TrueMeasure):
+    ...     def observe(self, x):
+    ...         return Seen(x)
+    >>> toy = mm.load_problem("toy")
+    >>> problem = mm.RefreshedProblem(toy.objective, [First()], toy.primal, toy.data, measure=Rounded())
+    >>> solution = mm.solve(problem, mm.SuccessiveApproximation(), seed=0)
+    >>> solution.status.name, bool(solution.constraints.max() <= 0)
+    ('SOLVED', True)
     """
 
     def __init__(

@@ -63,6 +63,13 @@ class Dataset:
     standardizer : Standardizer or None
         What the features of all parts were standardised with, learned on ``train``; its ``fold`` returns a weight to
         raw units. None where they are raw.
+
+    Examples
+    --------
+    >>> from minmaxcon_problems.fair_auc import load_dataset
+    >>> data = load_dataset("twoyear")
+    >>> data.train.features.shape, len(data.test.label), data.validation
+    ((3383, 17), 3380, None)
     """
 
     name: str

@@ -47,7 +47,15 @@ class GroupSigns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """How many rows have a label and belong to a group, and what they weigh."""
+    """How many rows have a label and belong to a group, and what they weigh.
+
+    Examples
+    --------
+    >>> from minmaxcon_problems.fair_auc import measure_scores
+    >>> found = measure_scores([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], sensitive_features=list("aabb"), metric="group")
+    >>> [(cell.label, cell.group, cell.rows) for cell in found.cells]
+    [(1, 'b', 1), (0, 'b', 1), (1, 'a', 1), (0, 'a', 1)]
+    """
 
     label: Any
     group: Any
@@ -73,6 +81,13 @@ class GroupGap:
         Its absolute value.
     favours : str
         Which side is favoured, in words of the metric.
+
+    Examples
+    --------
+    >>> from minmaxcon_problems.fair_auc import measure_scores
+    >>> found = measure_scores([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], sensitive_features=list("aabb"), metric="group")
+    >>> [(gap.group, gap.gap.value) for gap in found.groups]
+    [('b', 0.5)]
     """
 
     metric: str
@@ -107,6 +122,13 @@ class Measured:
         The labels.
     reasons : tuple of str
         Why a value or an interval is missing, and what the counts do not allow; empty where there is nothing to say.
+
+    Examples
+    --------
+    >>> from minmaxcon_problems.fair_auc import measure_scores
+    >>> found = measure_scores([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], sensitive_features=list("aabb"), metric="group")
+    >>> found.auc.value, found.gap.value
+    (0.75, 0.5)
     """
 
     metric: FairnessMetric | MetricSet
@@ -187,6 +209,18 @@ class Compared:
         Difference of the signed gaps of each group; by metric and group where there are several metrics.
     first, second : Measured
         Either score by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon_problems.fair_auc import FairAUCClassifier, load_dataset
+    >>> data = load_dataset("loanapp")
+    >>> fair = FairAUCClassifier("group", max_gap=0.05, random_state=0)
+    >>> fair = fair.fit(data.train.features, data.train.label, sensitive_features=data.train.group)
+    >>> test = data.test
+    >>> found = fair.compare(np.zeros(596), test.features, test.label, sensitive_features=test.group)
+    >>> found.auc.value > 0.2, found.first.auc.value > found.second.auc.value
+    (True, True)
     """
 
     auc: AUCEstimate

@@ -143,6 +143,13 @@ class FairnessMetric:
     favours : pair of str
         What a positive and a negative signed gap say, of ``{protected}`` and ``{unprotected}``; empty where nothing
         more can be said than the two AUCs.
+
+    Examples
+    --------
+    >>> from minmaxcon_problems.fair_auc import resolve_metric
+    >>> metric = resolve_metric("inter_group")
+    >>> metric.name, len(metric.subsets)
+    ('inter_group', 4)
     """
 
     name: str

@@ -27,7 +27,15 @@ __all__ = ["FairAUC", "model_arrays", "plugin", "score_rows"]
 
 
 class FairAUC(mm.ProblemPlugin):
-    """Maximise AUC subject to an AUC-based fairness constraint."""
+    """Maximise AUC subject to an AUC-based fairness constraint.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> problem = mm.load_problem("fair_auc", data="loanapp", metric="inter_group", kappa=[0.1, 0.2])
+    >>> problem.bounds().shape  # two runs of two constraints
+    (2, 2)
+    """
 
     name = "fair_auc"
     summary = "Train a scorer that maximises AUC subject to an AUC-based fairness constraint."

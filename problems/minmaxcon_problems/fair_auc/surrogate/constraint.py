@@ -42,6 +42,13 @@ class Layout:
         Scale and margin of the loss.
     radius : float
         Radius of the ball of parameters.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> layout = mm.load_problem("fair_auc", data="loanapp", kappa=0.1).constraints[0].layout
+    >>> layout.pairs, layout.c1, layout.c2
+    (5, 0.5, 1.0)
     """
 
     model: mm.Model
@@ -71,6 +78,13 @@ class AUCConstraint(mm.StochasticMinMaxConstraint):
         The bound; ignored for the objective.
     name : str
         For reports.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> problem = mm.load_problem("fair_auc", data="loanapp", kappa=0.1)
+    >>> type(problem.constraints[0]).__name__, problem.constraints[0].bound
+    ('AUCConstraint', 1.1)
     """
 
     def __init__(self, layout: Layout, pairs: Sequence[int], reach: float, bound: Any = 0.0, name: str = "auc") -> None:
@@ -101,6 +115,13 @@ class AUCFamily(mm.ConstraintFamily):
 
     Scores are computed once; first and second moments of all slots come from two products with the weights, and 0/1
     owner matrices add the slots up to constraints.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> level = mm.load_problem("fair_auc", data="loanapp", kappa=0.1).at_level(0.3)
+    >>> type(level.family).__name__, len(level.family.constraints)
+    ('AUCFamily', 3)
     """
 
     def __init__(self, constraints: Sequence[AUCConstraint]) -> None:

@@ -46,6 +46,18 @@ class GroupWeights:
     ------
     InvalidInput
         If there is not one probability in (0, 1] for each slot, or the burn-in is not a whole number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from minmaxcon_problems.fair_auc import GroupWeights, resolve_metric
+    >>> weigh = GroupWeights(resolve_metric("group"), burn_in=1)
+    >>> rng = np.random.default_rng(0)
+    >>> label, group = rng.choice([-1, 1], 50), rng.choice([-1, 1], 50)
+    >>> points = {"features": rng.normal(size=(50, 2)), "label": label, "group": group}
+    >>> memory, batch = weigh(weigh.start(), points)
+    >>> sorted(batch), len(batch["features"]) <= 50
+    (['features', 'weights'], True)
     """
 
     def __init__(self, metric: FairnessMetric, probabilities: Any = None, burn_in: int = 10) -> None:

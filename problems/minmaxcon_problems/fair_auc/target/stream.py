@@ -214,8 +214,8 @@ def stream_target_problem(
     max_gap : float or array_like (R,), optional
         Targets, in the unit of the AUC; 0.02 by default.
     probabilities : mapping of (group, label) to float, optional
-        Population probabilities of all four cells, such as ``{(1, 1): 0.1, (1, -1): 0.3, ...}``, which sum to 1; counted
-        as points arrive by default.
+        Population probabilities of all four cells, such as ``{(1, 1): 0.1, (1, -1): 0.3, ...}``, which sum to 1;
+        counted as points arrive by default.
     objective : {"auc", "quadratic_auc", "logistic"} or ScoreObjective
         What is minimised, as for a data set.
     model : Model, optional
