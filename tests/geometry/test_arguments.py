@@ -74,6 +74,7 @@ CASES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: SimplexBlock(2, 0.0, [0.5, 0.6]), "prior=[0.5, 0.6]", "sum to 1"),
     (lambda: SimplexBlock(2, 0.0, [1.0, 0.0]), "prior=[1.0, 0.0]", "positive"),
     (lambda: SimplexBlock(2, 0.0, [1.0]), "prior=[1.0]", "2 positive"),
+    (lambda: SimplexBlock(2, 0.0, [0.5, np.nan]), "prior=[0.5, nan]", "finite"),
     (lambda: PerspectiveGenerator([]), "blocks=[]", "at least one level"),
     (lambda: PerspectiveGenerator([3]), "blocks=3", "InnerBlock"),
     (lambda: PerspectiveGenerator([None], 0.0), "entropy_weight=0.0", "positive number"),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minmaxcon.geometry import InnerBlock
+from minmaxcon.geometry import DistanceGenerator, InnerBlock
 from minmaxcon.reference.solver import load_cvxpy
-from tests.geometry.cases import DUALS
+from tests.geometry.cases import DUALS, each_generator
 
 cp = load_cvxpy("tests")
 BLOCKS: list[InnerBlock] = [block for blocks in DUALS.values() for block in blocks if block is not None]
@@ -40,3 +40,11 @@ def test_blocks(block: InnerBlock, weight: float) -> None:
         assert float(penalty.value) == pytest.approx(weight * block.penalty(alpha), abs=1e-12)
         assert violation(block.cvxpy_constraints(cp, a, y)) <= 1e-12
         assert violation(block.cvxpy_constraints(cp, constant(alpha + 50.0), y)) > 1e-3
+
+
+@each_generator
+def test_generators(generator: DistanceGenerator) -> None:
+    for u in generator.sample(np.random.default_rng(72), 5):
+        assert float(generator.cvxpy_value(cp, constant(u)).value) == pytest.approx(generator.value(u), abs=1e-12)
+        assert violation(generator.cvxpy_constraints(cp, constant(u))) <= 1e-9
+        assert violation(generator.cvxpy_constraints(cp, constant(u + 50.0))) > 1e-3

@@ -77,8 +77,10 @@ def test_a_bound_from_a_derived_minimum_is_certified() -> None:
 def test_geometries_without_a_projection_or_a_cvxpy_form_say_so() -> None:
     with pytest.raises(mm.Unsupported, match=r"^Simplex\(dimension=3\) is not Euclidean"):
         mm.Simplex(3).project(np.ones(3))
-    with pytest.raises(mm.Unsupported, match=r"cvxpy_constraints\(\)"):
+    with pytest.raises(mm.Unsupported, match=r"^HalfBall\(dimension=3\) .*cvxpy_constraints\(\)"):
         HalfBall().cvxpy_constraints(None, None)
+    with pytest.raises(mm.Unsupported, match=r"^Simplex\(dimension=3\) has no cvxpy form: override cvxpy_value\(\)"):
+        mm.DistanceGenerator.cvxpy_value(mm.Simplex(3), None, None)
 
 
 class CoshBlock(mm.InnerBlock):
@@ -164,6 +166,15 @@ def test_oracles_solve_with_it(oracle: mm.Oracle) -> None:
     assert solution.status is mm.Status.SOLVED
     assert solution.certificate.lower <= optimum() + 1e-9
     assert solution.objective == pytest.approx(optimum(), rel=2e-2)
+
+
+@pytest.mark.parametrize(
+    "method, count",
+    [("mirror", 1), ("unmirror", 1), ("cvxpy_divergence", 4), ("cvxpy_penalty", 3), ("cvxpy_constraints", 3)],
+)
+def test_what_a_block_does_not_give_is_named(method: str, count: int) -> None:
+    with pytest.raises(mm.Unsupported, match=rf"^CoshBlock\(dimension=1\) .*override {method}\(\)"):
+        getattr(CoshBlock(), method)(*[None] * count)
 
 
 def test_an_oracle_that_needs_mirror_coordinates_refuses_a_block_without_them_by_name() -> None:

@@ -12,10 +12,19 @@ import numpy as np
 import pytest
 import torch
 
+from minmaxcon.arrays import compiled, to_numpy
 from minmaxcon.arrays import engine as functions
-from minmaxcon.arrays import to_numpy
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
-from tests.geometry.cases import Blocks, converted, dual_interior, each_dual, each_engine, each_generator, interior
+from tests.geometry.cases import (
+    GENERATORS,
+    Blocks,
+    converted,
+    dual_interior,
+    each_dual,
+    each_engine,
+    each_generator,
+    interior,
+)
 
 Results = dict[str, Any]
 
@@ -123,6 +132,25 @@ def test_primal_engines_agree(generator: DistanceGenerator, runs: tuple[int, ...
     found = primal_results(generator, mapped(given, torch.from_numpy))
     assert_close(found, primal_results(generator, given), 1e-12)
     assert_precision(found, torch.float64, torch.bool)
+
+
+@pytest.mark.parametrize("name", ["simplex", "nested_product", "mixed_product"])
+def test_a_compiled_step_is_the_interpreted_one(name: str) -> None:
+    """Traced arrays cannot be written into, so a projection in place has a second form."""
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+    generator = GENERATORS[name]
+
+    def steps(u: Any, v: Any, g: Any, step: Any, weight: Any) -> Results:
+        found = {
+            "gradient": generator.gradient(u),
+            "divergence": generator.divergence(u, v),
+            "prox": generator.prox(u, g, step),
+            "prox_penalty": generator.prox(u, g, step, center=v, weight=weight),
+        }
+        return found | ({"project": generator.project(g + 0.0)} if generator.euclidean else {})
+
+    given = tuple(primal_given(generator, (5,)).values())
+    assert_close(compiled(steps)(*given), steps(*given), 1e-12)
 
 
 @each_dual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,16 @@ from minmaxcon.geometry import (
     Box,
     BoxBlock,
     DistanceGenerator,
+    EuclideanGenerator,
     InnerBlock,
     PerspectiveGenerator,
     Simplex,
     SimplexBlock,
     interval,
+    product,
 )
 from minmaxcon.geometry.simplex import safe_log
-from tests.geometry.cases import DUALS, Blocks, each_dual, each_generator
+from tests.geometry.cases import DUALS, Blocks, each_dual, each_generator, interior
 
 BLOCKS: list[InnerBlock] = [block for blocks in DUALS.values() for block in blocks if block is not None]
 each_block = pytest.mark.parametrize("block", BLOCKS, ids=repr)
@@ -78,6 +81,8 @@ def test_stacks_agree_with_their_blocks(blocks: Blocks) -> None:
         "penalty": (inner, generator.stack.penalty(inner)),
         "value": (inner, generator.stack.value(inner)),
         "divergence": (inner, generator.stack.divergence(inner, anchor)),
+        "mirror": generator.stack.mirror(inner),
+        "unmirror": generator.stack.unmirror(generator.stack.mirror(inner)[0]),
     }
     begin = 0
     for i, block in enumerate(blocks):
@@ -94,6 +99,8 @@ def test_stacks_agree_with_their_blocks(blocks: Blocks) -> None:
             "penalty": (inner[:, cut], block.penalty(inner[:, cut])),
             "value": (inner[:, cut], block.value(inner[:, cut])),
             "divergence": (inner[:, cut], block.divergence(inner[:, cut], anchor[:, cut])),
+            "mirror": block.mirror(inner[:, cut]),
+            "unmirror": block.unmirror(block.mirror(inner[:, cut])[0]),
         }
         for name, (point, values) in alone.items():
             np.testing.assert_allclose(found[name][0][:, cut], point, rtol=1e-13, atol=1e-13, err_msg=name)
@@ -105,6 +112,56 @@ def test_linear_minimum_of_nothing_is_zero(generator: DistanceGenerator) -> None
     value, point = generator.linear_minimum(np.zeros(generator.dimension))
     assert value == pytest.approx(0.0, abs=1e-15)
     assert generator.contains(point)
+
+
+@each_generator
+def test_membership_ends_at_the_tolerance_in_every_coordinate(generator: DistanceGenerator) -> None:
+    for j, sign in itertools.product(range(generator.dimension), (1.0, -1.0)):
+        outward = -sign * np.eye(generator.dimension)[j]
+        face = generator.linear_minimum(-outward)[1]
+        moved = face + np.array([[0.0], [1e-7], [1e-3], [1e3]]) * outward
+        np.testing.assert_array_equal(generator.contains(moved), [True, False, False, False])
+        np.testing.assert_array_equal(generator.contains(moved, 1e-6), [True, True, False, False])
+
+
+@each_generator
+def test_what_a_geometry_overrides_is_what_it_would_inherit(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(33)
+    u, v = interior(generator, rng, 40), interior(generator, rng, 40)
+    divergence = DistanceGenerator.divergence(generator, u, v)
+    np.testing.assert_allclose(generator.divergence(u, v), divergence, rtol=1e-9, atol=1e-12)
+    g = u - 1.5 * v
+    np.testing.assert_allclose(generator.squared_norm(g), generator.norm(g) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(generator.squared_dual_norm(g), generator.dual_norm(g) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(DistanceGenerator.squared_norm(generator, g), generator.norm(g) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(DistanceGenerator.squared_dual_norm(generator, g), generator.dual_norm(g) ** 2)
+    step = 1e-6 * np.eye(generator.dimension)
+    slope = (generator.value(u[0] + step) - generator.value(u[0] - step)) / 2e-6
+    np.testing.assert_allclose(generator.gradient(u[0]), slope, rtol=1e-6, atol=1e-7)
+    assert generator.value(generator.center) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_points_of_a_set_without_a_sample_of_its_own_lie_on_its_boundary_and_inside() -> None:
+    ball = Ball(3, 2.0, [5.0, 0.0, -1.0])
+    points = EuclideanGenerator.sample(ball, np.random.default_rng(34), 4000)
+    assert points.shape == (4000, 3)
+    length = np.linalg.norm(points - ball.center, axis=1)
+    inside = length[length < 2.0 - 1e-9]
+    assert len(inside) / 4000 == pytest.approx(0.5, abs=0.03)
+    np.testing.assert_allclose(np.quantile(inside, [0.1, 0.5, 0.9]), [0.2, 1.0, 1.8], atol=0.1)
+
+
+def test_a_product_is_euclidean_where_all_parts_are() -> None:
+    ball, box, simplex = Ball(2, 1.0), Box([0.0], [1.0]), Simplex(2)
+    assert isinstance(product([ball, box]), EuclideanGenerator)
+    mixed = product([ball, simplex])
+    assert not isinstance(mixed, EuclideanGenerator)
+    assert repr(mixed) == f"product([{ball!r}, {simplex!r}])"
+
+
+def test_ends_and_starts_of_blocks() -> None:
+    np.testing.assert_array_equal([interval(2.0, 0.5).set.lower, interval(2.0, 0.5).set.upper], [[-2.0], [2.0]])
+    np.testing.assert_array_equal(BoxBlock([-2.0, 1.0, -1.0], [-1.0, 2.0, 3.0]).start, [-1.0, 1.0, 0.0])
 
 
 def test_membership_of_the_simplex_needs_sum_and_sign() -> None:
