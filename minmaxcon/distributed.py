@@ -368,6 +368,14 @@ class _Averaged(ConstraintFamily):
         """See :meth:`ConstraintFamily.refine`; all processes pass over all rows, or sum over their shards."""
         return self._family.refine(x, data)
 
+    def knows_means(self, data: Source) -> bool:
+        """See :meth:`ConstraintFamily.knows_means`."""
+        return self._family.knows_means(data)
+
+    def means(self, x: Array, data: Source) -> Evaluation:
+        """See :meth:`ConstraintFamily.means`; its sums are of all shards."""
+        return self._family.means(x, data)
+
     def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
         """See :meth:`ConstraintFamily.lagrangian_minimizer`."""
         return self._family.lagrangian_minimizer(y, a, data, center, weight)

@@ -1,13 +1,18 @@
 """Print the numbers on a9a and loanapp that the pages of theory quote.
 
 Run as ``python docs/figures/a9a.py SECTION`` with one or several of exact, scan, sides, generator, upper, levels,
-together, or all of them without a word. The data set a9a must be at hand (``minmaxcon data`` says where it is looked
-for), and the extra ``reference`` installed. The exact solutions take some seconds each.
+together, race, or all of them without a word. The data set a9a must be at hand (``minmaxcon data`` says where it is
+looked for), and the extra ``reference`` installed. The exact solutions take some seconds each. ``race`` compares with
+the version whose folder the environment variable OLDER names, if it does.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,7 +103,66 @@ def together() -> None:
     print(f"{solution.steps} steps in {int(solution.trace['level'].max()) + 1} levels")
 
 
-SECTIONS = {part.__name__: part for part in (exact, scan, sides, generator, upper, levels, together)}
+_RACER = """
+import json, statistics, sys, time, warnings
+import minmaxcon as mm
+
+optima, kappas = json.loads(sys.argv[1])
+
+def seconds(metric, kappa, seed, optimum):
+    problem = mm.load_problem("fair_auc", data="a9a", metric=metric, kappa=kappa)
+    began = time.process_time()
+
+    def near(progress):  # within 1% of the optimum, and of what each run itself proves where that is not known
+        now, outcome = time.process_time(), progress.outcome
+        lower = outcome.lower if optimum is None else optimum
+        share = (outcome.objective - lower) / abs(0.5 - lower)  # no number where nothing is proved yet
+        done = (share <= 0.01) & (outcome.constraints.max(axis=1) <= 0)
+        took.append(now - began - sum(rests))
+        rests.append(time.process_time() - now)
+        return bool(done.all())
+
+    took, rests = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mm.solve(problem, seed=seed, callbacks=[near])
+    return took[-1]
+
+def median(*asked):
+    return statistics.median(seconds(*asked[:2], seed, asked[2]) for seed in range(3))
+
+found = {metric: median(metric, 0.2, optimum) for metric, optimum in optima.items()}
+if kappas:
+    found["one bound"] = median("inter_group", [0.2], None)
+    found["twelve bounds"] = median("inter_group", kappas, None)
+print(json.dumps(found))
+"""
+
+
+def race() -> None:
+    """Print processor seconds to 1% of the optimum without a setting, beside an older version, and of twelve bounds."""
+    optima = {metric: float(solve_exact(load(metric)).objective) for metric in METRICS}
+    kappas = np.round(np.geomspace(0.05, 1.0, 12), 3).tolist()
+
+    def timed(folder: Path | None, several: list[float]) -> dict[str, float]:
+        paths = [] if folder is None else [str(folder), str(folder / "problems")]
+        path = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
+        asked = [sys.executable, "-c", _RACER, json.dumps([optima, several])]
+        run = subprocess.run(  # noqa: S603 - this interpreter runs the text above
+            asked, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=True
+        )
+        found: dict[str, float] = json.loads(run.stdout)
+        return found
+
+    now = timed(None, kappas)
+    older = timed(Path(os.environ["OLDER"]), []) if "OLDER" in os.environ else {}
+    for name, seconds in now.items():
+        before = f", the older version {older[name]:.2f} s: {older[name] / seconds:.1f} times" if name in older else ""
+        print(f"{name}: {seconds:.2f} s{before}")
+    print(f"twelve bounds in one solve take {now['twelve bounds'] / now['one bound']:.2f} times one bound")
+
+
+SECTIONS = {part.__name__: part for part in (exact, scan, sides, generator, upper, levels, together, race)}
 
 if __name__ == "__main__":
     for section in sys.argv[1:] or SECTIONS:

@@ -94,6 +94,14 @@ class CompiledFamily(ConstraintFamily):
         """See :meth:`ConstraintFamily.refine`."""
         return self.family.refine(x, data)
 
+    def knows_means(self, data: Source) -> bool:
+        """See :meth:`ConstraintFamily.knows_means`."""
+        return self.family.knows_means(data)
+
+    def means(self, x: Array, data: Source) -> Evaluation:
+        """See :meth:`ConstraintFamily.means`."""
+        return self.family.means(x, data)
+
     def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
         """See :meth:`ConstraintFamily.lagrangian_minimizer`."""
         return self.family.lagrangian_minimizer(y, a, data, center, weight)

@@ -226,6 +226,17 @@ class ConstraintFamily(ABC):
         """
         return x
 
+    def knows_means(self, data: Source) -> bool:
+        """Tell whether :meth:`means` gives the exact means over these finite data; by default it does not."""
+        return False
+
+    def means(self, x: Array, data: Source) -> Evaluation:
+        """Return what :meth:`evaluate` gives of all rows at once, from sums that were made of them once.
+
+        It is asked only where :meth:`knows_means` holds; an exact evaluation then costs no pass.
+        """
+        raise Unsupported(f"{type(self).__name__} knows no means: override means() where knows_means() holds.")
+
     def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
         r"""Return a minimiser over x of :math:`\sum_i y_i E F_i + \langle a, E\,G\rangle + d_x`, if one is at hand.
 

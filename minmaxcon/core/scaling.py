@@ -103,13 +103,24 @@ class _ScaledFamily(ConstraintFamily):
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`ConstraintFamily.evaluate`."""
-        xp, found = namespace(x), self.family.evaluate(x, batch)
+        return self._divided(self.family.evaluate(x, batch), x)
+
+    def _divided(self, found: Evaluation, x: Array) -> Evaluation:
+        xp = namespace(x)
         inverse, inner = xp.asarray(self.inverse, x), xp.asarray(self.inner, x)
         return Evaluation(found.F * inverse, found.G * inner, lambda y, a: found.pullback(y * inverse, a * inner))
 
     def refine(self, x: Array, data: Source) -> Array:
         """See :meth:`ConstraintFamily.refine`."""
         return self.family.refine(x, data)
+
+    def knows_means(self, data: Source) -> bool:
+        """See :meth:`ConstraintFamily.knows_means`."""
+        return self.family.knows_means(data)
+
+    def means(self, x: Array, data: Source) -> Evaluation:
+        """See :meth:`ConstraintFamily.means`."""
+        return self._divided(self.family.means(x, data), x)
 
     def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
         """See :meth:`ConstraintFamily.lagrangian_minimizer`."""

@@ -24,7 +24,8 @@ from minmaxcon.oracles.nonfinite import nonfinite_term
 __all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail", "layout"]
 
 _PASSES = 30
-"""Most steps spent on a lower bound where the family knows no minimiser; any number gives a valid bound."""
+"""Most steps spent on a lower bound where the family knows no minimiser; any number gives a valid bound. A
+window spends at most as many as it had."""
 
 _SLACK = 0.1
 """The share of the gap by which the inequality of a step may fail."""
@@ -66,7 +67,12 @@ class Incumbent:
         return cls(x, values, values.max(axis=1), y.weights, dual.scaled(y), nothing)
 
     def better(
-        self, problem: LevelProblem, points: Sequence[Array], duals: Sequence[tuple[Array, Array]], runs: Any
+        self,
+        problem: LevelProblem,
+        points: Sequence[Array],
+        duals: Sequence[tuple[Array, Array]],
+        runs: Any,
+        iterations: int = _PASSES,
     ) -> Incumbent:
         """Return the incumbent after exact evaluation of more points and duals, for the ``runs`` (R,) of booleans."""
         found = self
@@ -78,7 +84,7 @@ class Incumbent:
             found = replace(found, x=x, values=values, upper=values.max(axis=1))
         for weights, scaled in duals:
             bound = lower_bound(
-                problem, weights, scaled, found.x, upper=found.upper, known=found.lower, iterations=_PASSES
+                problem, weights, scaled, found.x, upper=found.upper, known=found.lower, iterations=iterations
             )
             known = (found.weights, found.scaled, found.lower)
             weights, scaled, bound = where_runs(runs & (bound >= found.lower), (weights, scaled, bound), known)
@@ -253,7 +259,8 @@ class ExactOracle(Oracle):
         mean = layout(x, dual).split(xp.asarray(state.sums / xp.where(some, state.weight, state.weight + 1.0), x))
         average, duals = where_runs(some, (mean.x, (mean.y, mean.a)), (x, last))
         with np.errstate(over="ignore", invalid="ignore"):
-            best = state.best.better(state.problem, [average, *points], [last, duals], state.active)
+            few = max(2, min(_PASSES, state.steps // 2))
+            best = state.best.better(state.problem, [average, *points], [last, duals], state.active, few)
             gap, wanted = best.upper - best.lower, self.relative_accuracy * np.abs(best.upper)
             done = gap <= np.maximum(wanted, state.target)
             slack = _SLACK * np.where(np.isfinite(gap), gap, np.abs(best.upper))

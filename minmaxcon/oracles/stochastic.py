@@ -138,11 +138,20 @@ class StochasticOracle(Oracle):
             memory = self.step_rule.start(problem, dual, x, probe, start.memory)
         sums = xp.double(xp.zeros((x.shape[0], _layout(x, dual).width), x))
         none: tuple[str | None, ...] = (None,) * problem.runs
-        steps = self.steps or (_ALONE if effort is None else _FIRST if problem.data.size else _FIRST_OF_STREAM)
+        steps = self.steps or (_ALONE if effort is None else self._first(problem))
         limit = math.ceil(steps * (effort or 1.0) - 1e-6)  # 300 * 1.1**2 is 363 and a little, by rounding
         return StochasticState(
             problem, dual, x, y, memory, sums, sums[:, :1] + 0.0, start.position, 0, limit, False, none
         )
+
+    def _first(self, problem: LevelProblem) -> int:
+        """Return the steps of the first of a sequence of queries."""
+        rows = problem.data.size
+        if rows is None:
+            return _FIRST_OF_STREAM
+        # Several exact passes follow a query: with fewer samples than rows they would take most of the time.
+        passes = 0 if problem.family.knows_means(problem.data) else rows
+        return max(_FIRST, math.ceil(passes / (self.batch_size * self._batches_a_step)))
 
     def advance(self, state: StochasticState) -> StochasticState:
         """See :meth:`Oracle.advance`: one block of steps."""

@@ -16,28 +16,29 @@ _SLACK = {4: 1e-3, 8: 1e-6}
 """By how much a bound may exceed a value by rounding, relative to the values' size, by the bytes of a number. A bound
 itself already allows for the rounding of what it is made of."""
 
+_NEAR = 1e-6
+"""Points of a segment nearer to each other than this share of it count as one."""
+
 _PROBES = 16
 """Points drawn from the set at which the claim that no point is feasible is tried before it is made."""
 
 _CAUSE = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
 
 
-def pull_back(
-    problem: MinMaxProblem, interior: Array, slack: Any, x: Array, violation: Any, *, passes: int = 6
-) -> Points:
+def pull_back(problem: MinMaxProblem, interior: Points, x: Array, violation: Any, *, passes: int = 6) -> Points:
     r"""Find the feasible point farthest along the segment from a strictly feasible point to x.
 
     The largest violation :math:`\phi(t)` at :math:`x_a + t(x - x_a)` is convex in t for convex constraints, negative
     at 0 and positive at 1, so the root of each chord is feasible, and the roots increase to the root of :math:`\phi`.
+    That one is not beyond the root of the line through 0 and the last chord's root, and where the two are near each
+    other the search ends.
 
     Parameters
     ----------
     problem : MinMaxProblem
         The problem, on finite data.
-    interior : array (R, d)
-        Strictly feasible points :math:`x_a`.
-    slack : ndarray (R,)
-        Their largest :math:`f_i - b_i`, negative.
+    interior : Points
+        Strictly feasible points :math:`x_a`, measured.
     x : array (R, d)
         The points to be brought back.
     violation : ndarray (R,)
@@ -50,19 +51,21 @@ def pull_back(
     Points
         Points that were evaluated and found feasible; the first ones where none was.
     """
-    xp = namespace(x)
-    low, low_value = np.zeros(len(slack)), np.asarray(slack, dtype=float)
+    xp, slack = namespace(x), np.minimum(np.asarray(interior.violation, dtype=float), -1e-300)
+    low, low_value = np.zeros(len(slack)), slack
     high, high_value = np.ones(len(slack)), np.asarray(violation, dtype=float)
-    best = Points.measured(problem, interior)
+    best = interior
     for _ in range(passes):
         t = low + (high - low) * (-low_value) / np.maximum(high_value - low_value, 1e-300)
         t = low + (t - low) * (1.0 - 1e-9)  # the chord's root itself can be infeasible by rounding
-        found = Points.measured(problem, interior + xp.asarray(t[:, None], x) * (x - interior))
+        found = Points.measured(problem, interior.x + xp.asarray(t[:, None], x) * (x - interior.x))
         value = found.violation
         best = where_runs(value <= 0, found, best)
         low, low_value = where_runs(value <= 0, (t, value), (low, low_value))
         high, high_value = where_runs(value <= 0, (high, high_value), (t, value))
-        if (-low_value <= 1e-10 * np.abs(slack)).all():
+        rise = np.minimum(slack - low_value, -1e-300)  # of the line through 0 and the chord's root, as far as that
+        last = np.where(low > 0, np.minimum(low * slack / rise, high), high)
+        if (last - low <= _NEAR).all():
             break
     return best
 

@@ -69,8 +69,8 @@ def automatic(problem: MinMaxProblem) -> Solver:
     """
     if Needs(measure=True).missing(problem) is None:
         return named_solver("successive")
-    rows = problem.data.size
-    small = rows is not None and rows * problem.primal.dimension * (problem.runs or 1) <= _SMALL
+    rows, known = problem.data.size, problem.family.knows_means(problem.data)
+    small = rows is not None and (known or rows * problem.primal.dimension * (problem.runs or 1) <= _SMALL)
     if problem.proximal is None and Needs(convex=True).missing(problem) is not None:
         return IQRC(oracle=SFLS(oracle=MirrorProx(steps=50), levels=3, growth=1.1, least_span=0.0)) if small else IQRC()
     return SFLS(oracle=MirrorProx()) if small else SFLS()

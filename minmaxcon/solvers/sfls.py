@@ -52,6 +52,10 @@ _UNPROVED = "no lower bound is known."
 _SMALL, _SEARCH = 2**19, 300
 """Rows x variables up to which a search goes on by exact passes, and how many steps it makes."""
 
+_BOUND, _BOUND_STEPS = 10.0, (10, 200)
+"""Steps of a search for a lower bound for each pass that a query took; a row costs a pass a tenth of what it costs a
+batch. The least and the largest number of them."""
+
 _LOOK = 0.25
 """Fresh samples that bound a query's answer on a stream, as a share of those that it took."""
 
@@ -352,7 +356,9 @@ class SFLS(Solver):
         # D is compared with what it says of f*, namely r + D / y_0, and that with the best feasible objective.
         nearest = np.where(violation <= 0, np.fmin(found.objective, old.objective), old.objective)
         served = None if searching else weight * (nearest - known.level)
-        bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x, upper=served)
+        # Two passes a step: on large data a bound takes no longer than the query whose duals it is drawn from.
+        steps = int(np.clip(_BOUND * estimate.samples / int(problem.data.size or 1), *_BOUND_STEPS))
+        bound = lower_bound(question, estimate.weights, estimate.scaled, estimate.x, upper=served, iterations=steps)
         if searching:
             spent = estimate.samples
             found, bound, estimate = _searched_exactly(problem, question, found, bound, estimate, known.scales[1:])
@@ -369,8 +375,8 @@ class SFLS(Solver):
         else:
             upper = np.maximum(found.objective - known.level, violation)
             if (violation > 0).any():
-                slack = Points.measured(problem, known.interior).violation
-                back = pull_back(problem, known.interior, slack, found.x, np.maximum(violation, _TIE * unit))
+                interior = Points.measured(problem, known.interior)
+                back = pull_back(problem, interior, found.x, np.maximum(violation, _TIE * unit))
                 new = where_runs(violation > 0, back, found)
             root = np.where(weight > _NONE, known.level + bound / np.maximum(weight, _NONE), -np.inf)
             evidence = Evidence.of(estimate.weights, estimate.scaled)
@@ -623,7 +629,8 @@ def _searched_exactly(
     tie = _TIE * min(1.0, float(scales.min()))
     runs = np.flatnonzero((found.violation >= -tie) & (bound <= tie))
     size = int(problem.data.size or 0) * problem.primal.dimension
-    if not runs.size or question.modulus > 0 or size > _SMALL:
+    dear = size > _SMALL and not question.family.knows_means(problem.data)
+    if not runs.size or question.modulus > 0 or dear:
         return found, bound, estimate
     x, dual = take_runs((found.x, estimate.next.dual), runs)
     part = question.take(runs)

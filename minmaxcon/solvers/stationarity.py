@@ -300,8 +300,8 @@ def _brought_back(problem: MinMaxProblem, interior: Points, found: Points) -> Po
     back = (found.violation > 0) & (interior.violation < 0)
     if not back.any():
         return found
-    slack, violation = np.minimum(interior.violation, -1e-300), np.maximum(found.violation, 1e-300)
-    nearer: Points = where_runs(back, pull_back(problem, interior.x, slack, found.x, violation), found)
+    violation = np.maximum(found.violation, 1e-300)
+    nearer: Points = where_runs(back, pull_back(problem, interior, found.x, violation), found)
     return nearer
 
 

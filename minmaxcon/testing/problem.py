@@ -231,6 +231,13 @@ def _sampling(problem: MinMaxProblem, rng: np.random.Generator) -> str:
     if worst is not None:
         both = f"{again[worst]:.10g} over the pieces, {whole[worst]:.10g} over all"
         raise Fault(f"the mean over pieces is not the mean over all: entry {worst} is {both}.", x=x[0])
+    if family.knows_means(data):
+        known = family.means(x, data)
+        told = np.concatenate([np.asarray(to_numpy(part), dtype=np.float64)[0] for part in (known.F, known.G)])
+        worst = at(np.abs(told - whole) / (1e-9 + np.abs(whole).max()), small)
+        if worst is not None:
+            seen = f"entry {worst} is {told[worst]:.10g} and {whole[worst]:.10g} over all rows"
+            raise Fault(f"the means that the family knows are not those of the data: {seen}.", x=x[0])
     batches, _ = data.draw(Position.start(np.random.default_rng(int(rng.integers(2**31)))), 400, 20)
     drawn = np.stack([stacked(batch) for batch in batches])
     error = drawn.std(0, ddof=1) / np.sqrt(len(drawn)) + small * (1e-9 + np.abs(whole).max())

@@ -46,9 +46,9 @@ def test_what_measures_the_choice_counts_feasible_points_near_the_optimum() -> N
     watched = runpy.run_path(str(CHOICE))
     problem: Any = example("toy")
     optimum = Optimum(1.0, "given", 1.0, 2.5, 1.5)  # by the formulas of the gallery's page
-    found = watched["measured"](problem, optimum, "auto", 0, False)
+    found = watched["measured"](problem, optimum, "auto", 0)
     assert found.infeasible == 0
     assert 0 < found.hits[0.01][0] <= found.hits[0.005][0] <= 14_000
     assert 0.0 < found.hits[0.005][1] <= found.seconds
     elsewhere = Optimum(0.0, "given", 0.0, 2.5, 1.5)  # nobody is within 1% of a value that no point has
-    assert not watched["measured"](problem, elsewhere, "auto", 0, False).hits
+    assert not watched["measured"](problem, elsewhere, "auto", 0).hits

@@ -16,8 +16,8 @@ def test_points_are_pulled_back_to_the_boundary(name: str) -> None:
     points = problem.family.refine(problem.primal.sample(np.random.default_rng(0), 300), problem.data)
     points = points[Points.measured(problem, points).violation > 1e-3][:20]
     interior = problem.family.refine(np.tile(problem.start_point(), (20, 1)), problem.data)
-    slack, way = Points.measured(problem, interior).violation, points - interior
-    assert (slack < 0).all()
+    first, way = Points.measured(problem, interior), points - interior
+    assert (first.violation < 0).all()
     low, high = np.zeros(20), np.ones(20)  # the last feasible point of each segment, by bisection
     for _ in range(50):
         middle = 0.5 * (low + high)
@@ -26,7 +26,7 @@ def test_points_are_pulled_back_to_the_boundary(name: str) -> None:
     outside = interior + (1.2 * low)[:, None] * way
     violation = Points.measured(problem, outside).violation
     assert (violation > 0).all()
-    points = pull_back(problem, interior, slack, outside, violation)
+    points = pull_back(problem, first, outside, violation)
     found, exact = points.x, Points.measured(problem, points.x)
     assert exact.constraints == pytest.approx(points.constraints, abs=1e-12)
     assert exact.objective == pytest.approx(points.objective, abs=1e-12)
@@ -40,8 +40,9 @@ def test_points_are_pulled_back_to_the_boundary(name: str) -> None:
 def test_where_no_point_of_the_segment_is_feasible_the_anchor_is_returned() -> None:
     problem = cases.problem("quadratic")
     interior = problem.start_point()
-    slack = Points.measured(problem, interior).violation
+    first = Points.measured(problem, interior)
+    first = Points(interior, first.objective, 0.0 * first.constraints)
     far = np.array([[3.0, 3.0, 3.0]])
-    found = pull_back(problem, interior, 0.0 * slack, far, Points.measured(problem, far).violation, passes=1)
+    found = pull_back(problem, first, far, Points.measured(problem, far).violation, passes=1)
     assert (found.x == interior).all()
     assert found.feasible.all()

@@ -16,8 +16,9 @@ so a single sample, of whatever group, gives unbiased F, G and gradients. The pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -192,10 +193,41 @@ class AUCFamily(mm.ConstraintFamily):
         place[np.arange(self.slots.size), self.slots] = 1.0
         return gradient @ xp.asarray(place, gradient)
 
+    def knows_means(self, data: mm.Source) -> bool:
+        """For a linear model and more rows than moments have numbers a feature: the moments give all means."""
+        size, model = self.layout.model.dimension, self.layout.model
+        rows = self.slots.size * size  # of features, as many numbers as the moments have
+        return isinstance(model, mm.Linear) and size <= _SUMMED and data.size is not None and rows <= data.size
+
+    def means(self, x: Array, data: mm.Source) -> mm.Evaluation:
+        r"""See :meth:`minmaxcon.ConstraintFamily.means`: from the moments m, S and the mass of each slot.
+
+        .. math:: E[c_1(h - a)^2 1_G/\Pr G] = c_1\big(w'Sw + (\langle m, w\rangle - a)^2 + (E[1_G/\Pr G] - 1)a^2\big)
+        """
+        c1, slots = self.layout.c1, self.slots
+        w, offset = self._split(x)
+        xp = namespace(x)
+        first, turned, mass, means = self._moments_of(data).along(w, slots)
+        away = first - offset
+        spread = xp.sum(turned * w[..., None, :])
+        slope, owner, difference = self._slope.like(first), self._owner.like(first), self._difference.like(first)
+        losses = c1 * (spread + away * away + (mass - 1.0) * offset * offset) + slope * first
+
+        def pullback(y: Array, a: Array) -> Array:
+            curvature = y @ self._curvature.like(y)
+            constant = curvature * (self._shift.like(y) + away) + a @ difference.T
+            gradient = constant @ means + (curvature[..., None, :] @ turned)[..., 0, :]
+            return xp.concat([gradient, self._scatter(curvature * (offset * mass - first))])
+
+        return mm.Evaluation(losses @ owner + self._constant.like(first), first @ difference, pullback)
+
     def refine(self, x: Array, data: mm.Source) -> Array:
         """Set every a and b to its minimiser, the mean score of its group."""
         xp = namespace(x)
         w = x[..., : self.layout.model.dimension]
+        if self.knows_means(data):
+            found = self._moments_of(data)
+            return xp.concat([w, found.along(w, np.arange(2 * self.layout.pairs))[0]])
 
         def means(batch: mm.Batch) -> tuple[Array]:
             scores = self.layout.model.evaluate(w, batch["features"])[0]
@@ -207,11 +239,17 @@ class AUCFamily(mm.ConstraintFamily):
         """For a linear model: a linear system (with a multiplier where the ball of parameters binds)."""
         if not isinstance(self.layout.model, mm.Linear) or self.layout.model.dimension > _SOLVED:
             return None  # with many features the matrix costs more than the passes of a general method
+        return self._moments_of(data).lagrangian_minimizer(self, y, a, center, weight)
+
+    def _moments_of(self, data: mm.Source) -> GroupMoments:
         data = data.origin  # moments are summed in float64 whatever the precision of the rows
         if self._moments is None or self._moments[0] is not data:
             self._moments = (data, GroupMoments.of(data))
-        return self._moments[1].lagrangian_minimizer(self, y, a, center, weight)
+        return self._moments[1]
 
+
+_SUMMED = 512
+"""Features up to which moments stand for passes: they have as many numbers for each slot as their square."""
 
 _SOLVED = 2000
 """Features up to which a Lagrangian's linear system is solved: time grows with their cube, memory with their square."""
@@ -219,36 +257,64 @@ _SOLVED = 2000
 
 @dataclass(frozen=True, eq=False)
 class GroupMoments:
-    """Means (S, p) and population covariances (S, p, p) of the features in the group of each slot.
+    """Means (S, p) and population covariances (S, p, p) of the features in the group of each slot, and its mass (S,).
 
-    Slots of the same group share one array's values.
+    Slots of the same group share one array's values. The mass is the mean of the slot's weights, 1 where they come from
+    the same rows.
     """
 
     means: Any
     covariances: Any
+    masses: Any
 
     @classmethod
     def of(cls, data: mm.Source) -> GroupMoments:
         """Compute the moments of finite data with ``features`` (n, p) and ``weights`` (n, S) by one pass."""
 
-        def moments(batch: mm.Batch) -> tuple[Any, Any]:
+        def moments(batch: mm.Batch) -> tuple[Any, Any, Any]:
             raw = batch["features"]
             features: Any = raw if hasattr(raw, "tocsr") else np.asarray(to_numpy(raw), dtype=np.float64)
             weights = np.asarray(to_numpy(batch["weights"]), dtype=np.float64) * (1.0 / raw.shape[0])
-            products: list[Any] = []
-            groups: dict[bytes, Any] = {}  # slots of one group have one column, and so one product in each piece
-            for s in range(weights.shape[1]):
-                key = weights[:, s].tobytes()
-                if key not in groups:
-                    mine = np.flatnonzero(weights[:, s])  # most rows are in few groups
-                    part, weight = features[mine], weights[mine, s][:, None]
-                    product = part.T @ (part.multiply(weight) if hasattr(raw, "tocsr") else part * weight)
-                    groups[key] = np.asarray(product.todense() if hasattr(product, "todense") else product)
-                products.append(groups[key])
-            return np.asarray((features.T @ weights).T), np.stack(products)
+            second = np.zeros((weights.shape[1], features.shape[1], features.shape[1]))
+            # Rows of one cell are in the same slots, mostly with one weight in each: a product serves them all.
+            for mine in _cells(weights > 0):
+                own, products = weights[mine], dict[bytes, Any]()
+                for s in np.flatnonzero(own[0]):
+                    one, share = own[0, s], own[:, s] / own[0, s]
+                    key = share.tobytes()
+                    if key not in products:
+                        part = features[mine]
+                        if (share != 1).any():
+                            root = np.sqrt(share)[:, None]
+                            part = part.multiply(root).tocsr() if hasattr(raw, "tocsr") else part * root
+                        product = part.T @ part
+                        products[key] = product.toarray() if hasattr(product, "toarray") else product
+                    second[s] += one * products[key]
+            return np.asarray((features.T @ weights).T), second, weights.sum(axis=0)
 
-        first, second = data.summed(moments)
-        return cls(first, second - first[:, :, None] * first[:, None, :])
+        first, second, masses = data.summed(moments)
+        return cls(first, second - first[:, :, None] * first[:, None, :], masses)
+
+    @cached_property
+    def _groups(self) -> tuple[Any, Constant, Constant, Constant]:
+        """The group of each slot (S,), and of each group the mean (U, p), the covariance, packed (p, U p), the mass."""
+        moments = np.column_stack([self.masses, self.means, self.covariances.reshape(len(self.means), -1)])
+        some: list[int] = []
+        for s, own in enumerate(moments):  # equal but for rounding: one group
+            if not any(np.abs(own - moments[t]).max() <= 1e-13 * np.abs(own).max() for t in some):
+                some.append(s)
+        group = np.array([np.abs(own - moments[some]).max(axis=1).argmin() for own in moments])
+        packed = self.covariances[some].transpose(1, 0, 2).reshape(self.means.shape[1], -1)
+        return group, Constant(self.means[some]), Constant(packed), Constant(self.masses[some])
+
+    def along(self, w: Array, slots: Any) -> tuple[Array, Array, Array, Array]:
+        """Return, for parameters w (..., p) and some slots, their mean scores, S w (..., s, p), masses and means."""
+        xp = namespace(w)
+        group, means, packed, masses = self._groups
+        chosen, centers = group[slots], means.like(w)
+        turned = (w @ packed.like(w)).reshape((*w.shape[:-1], -1, w.shape[-1]))
+        centers = xp.rows(centers, chosen)
+        return w @ centers.T, turned[..., chosen, :], xp.take(masses.like(w), chosen), centers
 
     def lagrangian_minimizer(self, family: AUCFamily, y: Any, a: Any, center: Any = None, weight: float = 0.0) -> Any:
         r"""Return the minimiser :math:`(w, a, b)` (d,) of a linear model's Lagrangian over the ball of parameters.
@@ -290,10 +356,20 @@ class GroupMoments:
         return total
 
 
+def _cells(inside: Any) -> Iterator[Any]:
+    """Yield the rows that share a row of booleans (n, S), for each that there is."""
+    packed = np.packbits(inside, axis=1)
+    packed = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)  # sorted fast as numbers
+    found = np.unique(packed[:, 0] if packed.shape[1] == 1 else packed, axis=0, return_inverse=True)[1].reshape(-1)
+    for c in range(int(found.max()) + 1):
+        yield np.flatnonzero(found == c)
+
+
 def _trust_region(matrix: Any, linear: Any, radius: float) -> Any:
     r"""Minimise :math:`\frac12 w'Qw - l'w` over :math:`|w| \le R` for a positive semidefinite Q."""
-    from scipy.optimize import brentq
-
+    free = _inside(matrix, linear)
+    if free is not None and np.linalg.norm(free) <= radius:
+        return free
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, 0.0)
     parts = vectors.T @ linear
@@ -312,7 +388,18 @@ def _trust_region(matrix: Any, linear: Any, radius: float) -> Any:
     low = 1e-14 * high
     if excess(low) <= 0:
         return vectors @ (parts / (values + low))
+    from scipy.optimize import brentq
+
     return vectors @ (parts / (values + float(brentq(excess, low, high, xtol=1e-15 * high, rtol=1e-13))))
+
+
+def _inside(matrix: Any, linear: Any) -> Any | None:
+    """Return a minimum over all w, which mostly lies inside, for a tenth of the eigenbasis's work; None without one."""
+    ridge = 1e-12 * float(np.trace(matrix))  # columns of zeros and ones are often dependent
+    if not ridge > 0:
+        return None
+    free = np.linalg.solve(matrix + ridge * np.eye(len(matrix)), linear)
+    return free if np.linalg.norm(matrix @ free - linear) <= 1e-9 * np.linalg.norm(linear) else None
 
 
 def _root(covariance: Any) -> Any:

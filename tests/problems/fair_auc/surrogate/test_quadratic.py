@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,9 @@ import scipy.optimize
 import scipy.sparse
 
 import minmaxcon as mm
+from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon_problems.fair_auc import METRICS, least_kappa, plugin
-from minmaxcon_problems.fair_auc.surrogate.constraint import GroupMoments
+from minmaxcon_problems.fair_auc.surrogate.constraint import AUCFamily, GroupMoments
 from tests.cases import fair_auc, labelled
 from tests.problems.fair_auc.surrogate.test_constraint import all_pairs, pairs_of
 
@@ -41,6 +43,48 @@ def test_moments_are_means_and_population_covariances(metric: str, sparse: bool,
         assert moments.means[slot] == pytest.approx(features[mask].mean(axis=0), abs=1e-13)
         expected = np.cov(features[mask].T, bias=True)
         assert moments.covariances[slot] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weighted", "float32", "torch", "constraints"])
+def test_means_from_moments_are_those_of_a_pass(kind: str) -> None:
+    """F, G and the pullback, for several runs; masses are not 1 where weights come from other rows."""
+    rows = labelled(2, n=90, sparse=kind == "sparse")
+    engine, dtype = ("torch" if kind == "torch" else "numpy"), ("float32" if kind == "float32" else "float64")
+    problem = fair_auc("bpsn_bnsp", rows=rows, engine=engine, dtype=dtype, c1=0.4, c2=1.1)
+    family, data = problem.family, problem.data
+    if kind == "constraints":
+        family = problem.constraint_family
+    if kind == "weighted":
+        assert isinstance(data, mm.Finite)
+        shares = np.linspace(0.7, 1.3, data.arrays["weights"].shape[1])
+        data = mm.Finite({**data.arrays, "weights": data.arrays["weights"] * shares})
+    assert isinstance(data, mm.Finite)
+    assert family.knows_means(data)
+    rng = np.random.default_rng(1)
+    x = namespace(data.like).asarray(problem.primal.sample(rng, 4), data.like)
+    found, expected = family.means(x, data), family.evaluate(x, data.arrays)
+    close = {"rel": 1e-11, "abs": 1e-11} if dtype == "float64" else {"rel": 1e-4, "abs": 1e-3}
+    for own, passed in ((found.F, expected.F), (found.G, expected.G)):
+        assert to_numpy(own) == pytest.approx(to_numpy(passed), **close)
+    y, a = (namespace(x).asarray(rng.normal(size=part.shape), x) for part in (found.F, found.G))
+    assert to_numpy(found.pullback(y, a)) == pytest.approx(to_numpy(expected.pullback(y, a)), **close)
+    assert to_numpy(family.refine(x, data)) == pytest.approx(
+        to_numpy(AUCFamily.refine(_blind(family), x, data)), **close
+    )
+
+
+def _blind(family: Any) -> Any:
+    """Return the family as one that knows no means."""
+    blind = copy.copy(family)
+    blind.knows_means = lambda _: False
+    return blind
+
+
+def test_where_moments_have_more_numbers_than_rows_nothing_is_known() -> None:
+    narrow = fair_auc("group", rows=labelled(0, n=25))
+    assert not narrow.family.knows_means(narrow.data)
+    model = fair_auc("group", 1.0, rows=labelled(0, n=200), model=mm.MLP(3, 2))
+    assert not model.family.knows_means(model.data)
 
 
 def minimum(problem: mm.MinMaxProblem, level: mm.LevelProblem, y: Array, a: Array, start: Array) -> float:
