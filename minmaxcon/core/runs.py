@@ -16,7 +16,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 
-__all__ = ["Layout", "finite_runs", "mask_of", "put_runs", "take_runs", "where_runs"]
+__all__ = ["Layout", "finite_runs", "mask_of", "put_runs", "take_runs", "where_runs", "zero_rows"]
 
 
 def _each(function: Callable[..., Array], *values: Any) -> Any:
@@ -54,6 +54,11 @@ def where_runs(flags: Any, new: Any, old: Any) -> Any:
     What is no array, such as a number of steps, is that of ``new``.
     """
     return _each(lambda new, old: namespace(old).where(mask_of(flags, old), new, old), new, old)
+
+
+def zero_rows(value: Any, runs: int) -> Any:
+    """Return a value of the same structure for ``runs`` runs, all of whose rows are zero."""
+    return _each(lambda part: namespace(part).zeros((runs, *part.shape[1:]), part), value)
 
 
 def mask_of(flags: Any, like: Array) -> Array:

@@ -22,6 +22,9 @@ class Model(ABC):
         Length of w.
     linear : bool
         Whether scores are linear in w, so that convex losses of them are convex; nothing is claimed by default.
+    engine : str
+        The array engine of problems that name none: ``"torch"``, which gives gradients, unless the model gives its own
+        and runs faster with ``"numpy"``.
 
     Examples
     --------
@@ -33,6 +36,7 @@ class Model(ABC):
 
     dimension: int
     linear: bool = False
+    engine: str = "torch"
 
     @abstractmethod
     def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:

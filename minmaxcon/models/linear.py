@@ -36,6 +36,7 @@ class Linear(Model):
     """
 
     linear = True
+    engine = "numpy"
 
     def __init__(self, features: int) -> None:
         self.dimension = whole("features", features)

@@ -90,6 +90,8 @@ class MLP(_Autograd):
     (10, (4,))
     """
 
+    engine = "numpy"
+
     def __init__(self, features: int, hidden: int = 10) -> None:
         self.features, self.hidden = whole("features", features), whole("hidden", hidden)
         self.dimension = self.hidden * (self.features + 2)
@@ -108,15 +110,31 @@ class MLP(_Autograd):
             return super().evaluate(w, features)
         inner, offset, outer = self.layers(w)
         lead, rows = tuple(w.shape[:-1]), int(features.shape[0])
-        wide = inner.reshape(-1, self.features) @ features.T + offset.reshape(-1, 1)
-        units = (0.5 + 0.5 * xp.tanh(0.5 * wide)).reshape(*lead, self.hidden, rows)
+        units = _sigmoid(inner.reshape(-1, self.features) @ features.T, offset.reshape(-1, 1))
+        units = units.reshape(*lead, self.hidden, rows)
 
         def pullback(slope: Array) -> Array:
-            pushed = outer[..., None] * slope[..., None, :] * (units * (1.0 - units))
-            in_inner = (pushed.reshape(-1, rows) @ features).reshape(*lead, self.hidden * self.features)
-            return xp.concat([in_inner, pushed.sum(-1), (units @ slope[..., None])[..., 0]])
+            pushed = _derivative(units, slope[..., None, :])
+            in_inner = (pushed.reshape(-1, rows) @ features).reshape(*lead, self.hidden, self.features)
+            in_inner = (outer[..., None] * in_inner).reshape(*lead, self.hidden * self.features)
+            return xp.concat([in_inner, outer * pushed.sum(-1), (units @ slope[..., None])[..., 0]])
 
         return (outer[..., None, :] @ units)[..., 0, :], pullback
+
+    def jacobian(self, w: Any, features: Any) -> Any:
+        """See :meth:`Model.jacobian`; by the chain rule, in single precision."""
+        dense = features.toarray() if hasattr(features, "tocsr") else to_numpy(features)
+        inner, offset, outer = self.layers(np.asarray(to_numpy(w), dtype=np.float32))
+        rows = np.asarray(dense, dtype=np.float32)
+        units = _sigmoid(rows @ inner.T, offset)
+        pushed = _derivative(units, outer)
+        in_inner = (pushed[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+        return np.concatenate([in_inner, pushed, units], axis=1)
+
+    def predict(self, w: Any, features: Any) -> Any:
+        """See :meth:`Model.predict`; without torch."""
+        rows = features.toarray() if hasattr(features, "tocsr") else to_numpy(features)
+        return self.evaluate(np.asarray(to_numpy(w), dtype=np.float64), np.asarray(rows, dtype=np.float64))[0]
 
     def layers(self, w: Array) -> tuple[Array, Array, Array]:
         """Return the parts of w (..., d): U (..., hidden, p), b (..., hidden) and v (..., hidden), in this order."""
@@ -136,6 +154,29 @@ class MLP(_Autograd):
     def score_bound(self, radius: float, means: Any) -> Any:
         r""":math:`\text{radius}\cdot\sqrt{\text{hidden}}`, since the units lie in (0, 1)."""
         return np.full(len(means), radius * np.sqrt(self.hidden))
+
+
+def _sigmoid(product: Array, offset: Array) -> Array:
+    """Return the sigmoid of a product and an offset, in the product's own memory where NumPy holds it."""
+    xp = namespace(product)
+    if xp.name != "numpy":
+        return 0.5 + 0.5 * xp.tanh(0.5 * (product + offset))
+    product += offset
+    product *= 0.5
+    np.tanh(product, out=product)
+    product *= 0.5
+    product += 0.5
+    return product
+
+
+def _derivative(units: Array, factor: Array) -> Array:
+    """Return the derivative of the sigmoid at its values, times a factor."""
+    if namespace(units).name != "numpy":
+        return factor * (units - units * units)
+    found = units * units
+    np.subtract(units, found, out=found)
+    found *= factor
+    return found
 
 
 def mlp(features: int, hidden: int = 10) -> MLP:

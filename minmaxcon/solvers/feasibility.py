@@ -16,16 +16,15 @@ _SLACK = {4: 1e-3, 8: 1e-6}
 """By how much a bound may exceed a value by rounding, relative to the values' size, by the bytes of a number. A bound
 itself already allows for the rounding of what it is made of."""
 
-_NEAR = 1e-6
-"""Points of a segment nearer to each other than this share of it count as one."""
-
 _PROBES = 16
 """Points drawn from the set at which the claim that no point is feasible is tried before it is made."""
 
 _CAUSE = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
 
 
-def pull_back(problem: MinMaxProblem, interior: Points, x: Array, violation: Any, *, passes: int = 6) -> Points:
+def pull_back(
+    problem: MinMaxProblem, interior: Points, x: Array, violation: Any, *, passes: int = 6, near: float = 1e-6
+) -> Points:
     r"""Find the feasible point farthest along the segment from a strictly feasible point to x.
 
     The largest violation :math:`\phi(t)` at :math:`x_a + t(x - x_a)` is convex in t for convex constraints, negative
@@ -45,6 +44,8 @@ def pull_back(problem: MinMaxProblem, interior: Points, x: Array, violation: Any
         Their largest :math:`f_i - b_i`, positive.
     passes : int
         Exact evaluations.
+    near : float
+        Share of the segment up to which points of it count as one.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def pull_back(problem: MinMaxProblem, interior: Points, x: Array, violation: Any
         high, high_value = where_runs(value <= 0, (high, high_value), (t, value))
         rise = np.minimum(slack - low_value, -1e-300)  # of the line through 0 and the chord's root, as far as that
         last = np.where(low > 0, np.minimum(low * slack / rise, high), high)
-        if (last - low <= _NEAR).all():
+        if (last - low <= near).all():
             break
     return best
 

@@ -11,7 +11,7 @@ import numpy as np
 from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import number, whole
 from minmaxcon.core import MinMaxProblem, Needs, Outcome, Points, Position, RunsState, Solver, Start, Status
-from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.core.runs import put_runs, take_runs, where_runs, zero_rows
 from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.smd import SMD
@@ -233,8 +233,8 @@ class IQRC(Solver):
             position = state.next.position
             if state.problem.data.size is not None:
                 position = state.origin if seeking else state.origin.jumped(2 * state.outer + 1)
-            x, dual = take_runs((state.x, state.next.dual), active)
-            start = Start(x, dual, position)
+            x, dual, memory = take_runs((state.x, state.next.dual, state.next.memory), active)
+            start = Start(x, dual, position, memory)
             problem = state.problem.take(active)
             if not seeking:
                 problem = problem.with_proximal(np.asarray(to_numpy(start.x)), state.weight[active])
@@ -364,5 +364,16 @@ class IQRC(Solver):
             trace=(*state.trace, *rows),
             steps=state.steps + found.steps,
             samples=state.samples + found.samples,
-            next=Start(state.next.x, None, found.next.position),
+            next=self._onward(state, found.next),
         )
+
+    @staticmethod
+    def _onward(state: IQRCState, after: Start) -> Start:
+        """Return where the next proximal problem starts: with the duals and step sizes at which this one ended."""
+        dual, memory, runs = after.dual, after.memory, state.active
+        if dual is not None and len(runs) < len(state.status):
+            old, center = state.next.dual, state.problem.at_level(np.zeros(len(state.status))).dual().center(state.x)
+            dual = put_runs(center if old is None else old, runs, dual)
+        if memory is not None and len(runs) < len(state.status):
+            memory = put_runs(state.next.memory or zero_rows(memory, len(state.status)), runs, memory)
+        return Start(state.next.x, dual, after.position, memory)

@@ -31,7 +31,7 @@ from minmaxcon.core import (
 from minmaxcon.core.certificate import LEAST_SPAN, nearby_variation, optimality
 from minmaxcon.core.confidence import Look, look, share_of_look
 from minmaxcon.core.lower import lower_bound
-from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.core.runs import put_runs, take_runs, where_runs, zero_rows
 from minmaxcon.core.scaling import divided, in_units, row_scales
 from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
@@ -55,6 +55,9 @@ _SMALL, _SEARCH = 2**19, 300
 _BOUND, _BOUND_STEPS = 10.0, (10, 200)
 """Steps of a search for a lower bound for each pass that a query took; a row costs a pass a tenth of what it costs a
 batch. The least and the largest number of them."""
+
+_NEAR, _ROUGH = 1e-6, 1e-2
+"""How near a point is pulled back to the boundary, as a share of the segment; the second where nothing is proved."""
 
 _LOOK = 0.25
 """Fresh samples that bound a query's answer on a stream, as a share of those that it took."""
@@ -328,7 +331,7 @@ class SFLS(Solver):
             dual = put_runs(problem.dual().center(state.x) if old is None else old, runs, dual)
         level_dual, memory = (state.next.dual, state.next.memory) if searching else (dual, after.memory)
         if memory is not None and not searching and len(runs) < len(state.status):
-            memory = put_runs(state.next.memory or _nothing(memory, len(state.status)), runs, memory)
+            memory = put_runs(state.next.memory or zero_rows(memory, len(state.status)), runs, memory)
         changes = {name: put_runs(getattr(state, name), runs, getattr(known, name)) for name in _KNOWN}
         return replace(
             state.judged({int(j): verdict for j, verdict in zip(runs, verdicts, strict=True)}),
@@ -374,10 +377,11 @@ class SFLS(Solver):
             known.first = np.where(hit, known.level, known.first)
         else:
             upper = np.maximum(found.objective - known.level, violation)
-            if (violation > 0).any():
-                interior = Points.measured(problem, known.interior)
-                back = pull_back(problem, interior, found.x, np.maximum(violation, _TIE * unit))
-                new = where_runs(violation > 0, back, found)
+            if (out := np.flatnonzero(violation > 0)).size:
+                part, (interior, x) = problem.take(out), take_runs((known.interior, found.x), out)
+                miss, exact = np.maximum(violation[out], _TIE * unit), question.modulus <= 0
+                back = pull_back(part, Points.measured(part, interior), x, miss, near=_NEAR if exact else _ROUGH)
+                new = put_runs(found, out, back)
             root = np.where(weight > _NONE, known.level + bound / np.maximum(weight, _NONE), -np.inf)
             evidence = Evidence.of(estimate.weights, estimate.scaled)
             known.evidence = where_runs(root > known.lower, evidence, known.evidence)
@@ -611,11 +615,6 @@ class SFLS(Solver):
             }
             for i, j in enumerate(state.active)
         ]
-
-
-def _nothing(memory: tuple[Array, ...], runs: int) -> tuple[Array, ...]:
-    """Return what is kept of runs that have had no query: rows of zeros."""
-    return tuple(namespace(part).zeros((runs, *part.shape[1:]), part) for part in memory)
 
 
 def _searched_exactly(

@@ -34,7 +34,7 @@ def check(problem: mm.MinMaxProblem, solution: mm.Solution, *, objective: float,
 @pytest.mark.slow
 def test_a_network_moves_less_and_less() -> None:
     problem = load()
-    assert (problem.data.like.__class__.__module__, problem.start.size) == ("torch", 10 * (53 + 2) + 10)
+    assert problem.start.size == 10 * (53 + 2) + 10
     solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=200), levels=4), weight=1.0, iterations=9)
     with pytest.warns(mm.WeakConvexityWarning, match="weight=1 is not above"):
         solution = mm.solve(problem, solver, seed=0)
@@ -60,8 +60,12 @@ def test_a_weight_that_adapts_is_ahead_of_a_weight_of_one() -> None:
     assert solution.certificate.lower == -np.inf
 
 
-def test_a_network_at_hand_uses_torch() -> None:
-    for model in (mm.MLP(53, 4), mm.mlp(53)):
-        problem = mm.load_problem("fair_auc", data="loanapp", model=model)
-        assert problem.data.like.__class__.__module__ == "torch"
+def test_a_network_uses_torch_where_it_is_a_module_or_where_it_is_asked_for() -> None:
+    import torch
+
+    module = mm.TorchModule(torch.nn.Linear(53, 1), bound=9.0)
+    for model, engine, used in ((mm.mlp(53), None, "numpy"), (mm.mlp(53), "torch", "torch"), (module, None, "torch")):
+        asked = {} if engine is None else {"engine": engine}
+        problem = mm.load_problem("fair_auc", data="loanapp", model=model, **asked)
+        assert problem.data.engine == used
         assert problem.details.model is model

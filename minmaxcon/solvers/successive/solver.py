@@ -277,8 +277,12 @@ class SuccessiveApproximation(Solver):
         state, first = self._seen(problem, block, start.x, position, samples), problem.first
         if first is None or not np.array_equal(to_numpy(start.x), to_numpy(problem.start_point(len(start.x)))):
             return state
-        begin = SuccessiveApproximation(iterations=problem.first_steps)
+        begin = self._first(problem)
         return replace(state, first=begin.init(first, Start(first.start_point(1), None, start.position)))
+
+    def _first(self, problem: RefreshedProblem) -> SuccessiveApproximation:
+        """Return the solver of a problem's ``first``."""
+        return SuccessiveApproximation(iterations=problem.first_steps, refresh=self.refresh)
 
     def _seen(
         self, problem: RefreshedProblem, block: RefreshedProblem, x: Array, position: Position, samples: int
@@ -333,7 +337,7 @@ class SuccessiveApproximation(Solver):
     def step(self, state: SuccessiveState) -> SuccessiveState:
         """See :meth:`Solver.step`: one outer step of every run that goes on, or of the problem that is solved first."""
         if state.first is not None:
-            begin = SuccessiveApproximation(iterations=state.problem.first_steps)
+            begin = self._first(state.problem)
             begun = begin.step(state.first)
             return self._begun(state, begun) if begin.finished(begun) else replace(state, first=begun)
         if state.correction is not None:
@@ -625,7 +629,9 @@ def _observed(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Points, A
 def _gradients(problem: RefreshedProblem, x: Array, observation: Observation) -> Any:
     """Return the gradients (R, 1 + m, d) of the objective and of the surrogates at x, where they were made."""
     objective = observation.objective_surrogate() or problem.objective
-    return exact_gradients(family_of([objective, *observation.surrogates()]), x, problem.data)[1]
+    # One family of both would pull back through the scores twice for each function.
+    families = [family_of([objective]), family_of(observation.surrogates())]
+    return np.concatenate([exact_gradients(family, x, problem.data)[1] for family in families], axis=1)
 
 
 def _proximal_problem(state: SuccessiveState, run: Any) -> tuple[MinMaxProblem, float]:

@@ -111,9 +111,9 @@ class FairAUC(mm.ProblemPlugin):
         model : {"linear", "mlp"} or Model
             The scoring model; ``"mlp"`` has one layer of 10 sigmoid units.
         engine : {"numpy", "torch", "jax"}
-            Array engine; networks use torch where it is not ``"jax"``.
+            Array engine; a :class:`TorchModule` always uses torch.
         dtype : {"float64", "float32"}
-            Precision; networks always use torch's.
+            Precision.
 
         Raises
         ------
@@ -214,12 +214,11 @@ class FairAUC(mm.ProblemPlugin):
     @staticmethod
     def _model(model: Any, features: int, engine: str) -> tuple[mm.Model, str]:
         if isinstance(model, mm.Model):
-            own = mm.TorchModule if engine == "jax" else mm.MLP | mm.TorchModule
-            return model, "torch" if isinstance(model, own) else engine
+            return model, "torch" if isinstance(model, mm.TorchModule) else engine
         if model == "linear":
             return mm.Linear(features), engine
         if model == "mlp":
-            return mm.mlp(features), engine if engine == "jax" else "torch"
+            return mm.mlp(features), engine
         raise mm.UnknownName("model", str(model), ("linear", "mlp"))
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ def train(
         model=model,
         row_weight=row_weight,
         seed=target.seed,
-        engine="numpy" if linear else "torch",
+        engine=model.engine,
     )
     solver = mm.IQRC() if asked.solver is None and not linear else asked.solver  # None: the one that fits the problem
     solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit)

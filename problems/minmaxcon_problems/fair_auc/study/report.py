@@ -406,9 +406,8 @@ def plan(
         if name not in order:
             raise UnknownName("methods", name, order)
     count = (study.quick_seeds if quick else study.seeds) if seeds is None else seeds
-    settings = study.settings(quick)
     configurations = [
-        Configuration(problem, panel, name, seed, quick, settings)
+        Configuration(problem, panel, name, seed, quick, study.settings(panel, name, quick))
         for panel in panels
         for name in study.methods(panel)
         if methods is None or name in methods

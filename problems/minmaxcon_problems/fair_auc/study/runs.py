@@ -50,15 +50,17 @@ class Effort:
     """Numbers of steps.
 
     ``linear``, ``network`` and ``eager`` are the outer steps towards the targets, of a linear model and on the two
-    paths of a network; ``warmup`` those on the quadratic loss before. ``beyond`` says whether a network, too, is asked
-    for gaps on the other side. ``levels`` are oracle steps a level of a linear model's level sets; ``network_levels``
-    and ``proximal`` oracle steps a level, and proximal steps, of a network's; ``baseline`` the steps of every baseline.
+    paths of a network; ``warmup`` and ``network_warmup`` those on the quadratic loss before. ``beyond`` says whether a
+    network, too, is asked for gaps on the other side. ``levels`` are oracle steps a level of a linear model's level
+    sets; ``network_levels`` and ``proximal`` oracle steps a level, and proximal steps, of a network's; ``baseline`` the
+    steps of every baseline.
     """
 
     linear: int
     network: int
     eager: int
     warmup: int
+    network_warmup: int
     beyond: bool
     levels: int
     network_levels: int
@@ -68,13 +70,14 @@ class Effort:
 
 FULL = Effort(
     linear=200,
-    network=40,
+    network=25,
     eager=25,
     warmup=60,
+    network_warmup=20,
     beyond=True,
     levels=2000,
-    network_levels=500,
-    proximal=10,
+    network_levels=400,
+    proximal=8,
     baseline=4000,
 )
 
@@ -83,6 +86,7 @@ QUICK = Effort(
     network=10,
     eager=6,
     warmup=15,
+    network_warmup=8,
     beyond=False,
     levels=500,
     network_levels=125,
@@ -109,6 +113,9 @@ r"""The paper's proximal weight :math:`\hat\rho` for networks."""
 _MARGIN = 2e-4
 _REFRESH = 8
 """Steps between two matrices of a network's curvature, which take most of the time where there are many features."""
+
+_NETWORK_TOLERANCE = 1e-6
+"""Damping makes the fall that first-order optimality promises a small part of what many steps bring."""
 
 _EAGER = 3.0
 """Damping of a network's second path, a tenth of the default: it gains more AUC, where it does not overfit.
@@ -147,8 +154,13 @@ def track_targets(
     of "auc", "quadratic_auc" and "logistic".
     """
 
-    def path(steps: int, goals: Any, damping: float | None, trained: bool) -> tuple[Track, mm.Solution]:
-        """Solve without a target, then for all of them, from there or from a model that has hardly been trained."""
+    def path(
+        steps: int, goals: Any, damping: float | None, trained: bool, start: Any = None
+    ) -> tuple[Track, mm.Solution, Any]:
+        """Solve without a target, then for all of them, from there or from a model that has hardly been trained.
+
+        That model comes last; it is ``start``, or what steps on the quadratic loss lead to.
+        """
         target = Target(
             metric=metric,
             max_gap=NO_TARGET,
@@ -157,35 +169,39 @@ def track_targets(
             radius=50.0 if objective == "logistic" else 10.0,
             seed=seed,
             damping=damping,
-            warmup_steps=effort.warmup,
+            warmup_steps=effort.warmup if linear else effort.network_warmup,
         )
         problem = build_target_problem(dataset.train, target)
         solver = mm.SuccessiveApproximation(
             iterations=steps,
-            tolerance=target.objective.tolerance,
+            tolerance=target.objective.tolerance if linear else _NETWORK_TOLERANCE,
             margin=_MARGIN,
             refresh=1 if linear else _REFRESH,
         )
-        free = mm.solve(problem, solver, seed=seed)
+        hardly: list[Any] = []
         points: list[Any] = []
 
-        def keep(progress: mm.Progress) -> None:
-            if progress.state.first is None:  # the steps on the quadratic loss, which come first, are no candidates
-                points.append(np.asarray(to_numpy(progress.state.x), dtype=np.float32)[:, : model.dimension])
+        def begin(progress: mm.Progress) -> None:
+            if progress.state.first is None and not hardly:  # before come the steps on the quadratic loss
+                hardly.append(np.asarray(to_numpy(progress.state.x), dtype=np.float64)[0])
 
+        def keep(progress: mm.Progress) -> None:
+            points.append(np.asarray(to_numpy(progress.state.x), dtype=np.float32)[:, : model.dimension])
+
+        free = mm.solve(problem, solver, seed=seed, x0=start, callbacks=[begin])
         sided = signed_bounds(problem, free.x, goals)
-        solution = mm.solve(sided, solver, seed=seed, x0=free.x if trained else None, callbacks=[keep])
+        solution = mm.solve(sided, solver, seed=seed, x0=free.x if trained else hardly[0], callbacks=[keep])
         unbound = np.broadcast_to(np.asarray(free.x, dtype=np.float32)[: model.dimension], points[0].shape)
         kept = np.stack([unbound, *points[:: max(1, len(points) // 50)], points[-1]])
-        return Track(model, kept, goals, np.arange(len(kept))), solution
+        return Track(model, kept, goals, np.arange(len(kept))), solution, hardly[0]
 
     linear = isinstance(model, mm.Linear)
     goals = np.array((*GOALS, *BEYOND) if linear or effort.beyond else GOALS)
     if linear:
-        track, solution = path(effort.linear, goals, None, True)
+        track, solution, _ = path(effort.linear, goals, None, True)
         return TargetTrack((track,), solution)
-    first, solution = path(effort.network, goals, None, False)
-    second, _ = path(effort.eager, np.array(GOALS), _EAGER, True)
+    first, solution, hardly = path(effort.network, goals, None, False)
+    second, *_ = path(effort.eager, goals, _EAGER, True, hardly)
     return TargetTrack((first, second), solution)
 
 
@@ -212,7 +228,7 @@ def track_level_sets(
         list(kappas),
         model=model,
         seed=seed,
-        engine="numpy" if linear else "torch",
+        engine=model.engine,
         dtype="float64" if linear else "float32",
     )
     points: list[Any] = []
@@ -234,7 +250,7 @@ def track_level_sets(
         for state in mm.iterate(problem, sfls, seed=seed):
             of_level_sets(state.x, every, sfls, state)
     else:
-        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.network_levels), levels=4, growth=1.1)
+        sfls = mm.SFLS(oracle=mm.SMD(steps=effort.network_levels), levels=2, growth=1.1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mm.WeakConvexityWarning)  # the paper's weight is below the modulus
             outer = mm.IQRC(oracle=sfls, weight=weight, iterations=effort.proximal)
@@ -299,7 +315,7 @@ def run_configuration(
     else:
         strengths = {"correlation": _PENALTIES, "proxy_lagrangian": GOALS}.get(method, (0.0,))
         tracks = [_baseline(method, effort.baseline).fit(parts, measure, strengths, model=scorer, seed=seed)]
-    tracks = [track.thinned(CANDIDATES // len(tracks)) for track in tracks]
+    tracks = _thinned(tracks, CANDIDATES)
     asked = (1.0,) if method == "unconstrained" else GOALS
     points += _selected(tracks, parts, measure, asked)
     return {
@@ -314,6 +330,15 @@ def run_configuration(
         "candidates": sum(track.candidates for track in tracks),
         "seconds": time.perf_counter() - began,
     }
+
+
+def _thinned(tracks: Sequence[Track], most: int) -> list[Track]:
+    """Return the tracks with at most ``most`` candidates in all; what a short one leaves over goes to the others."""
+    found, left = list(tracks), most
+    for rank, place in enumerate(sorted(range(len(found)), key=lambda k: found[k].candidates)):
+        found[place] = found[place].thinned(left // (len(found) - rank))
+        left -= found[place].candidates
+    return found
 
 
 def _baseline(method: str, steps: int) -> Baseline:

@@ -30,6 +30,17 @@ class Panel:
     model: str
 
 
+_LEVEL_SETS = ("network_levels", "proximal", "kappas")
+_SETTINGS = {
+    ("max_gap", True): ("linear", "warmup", "beyond_goals"),
+    ("max_gap", False): ("network", "eager", "network_warmup", "beyond", "beyond_goals"),
+    ("level_set", True): ("levels", "kappas"),
+    ("level_set", False): (*_LEVEL_SETS, "paper_weight"),
+    ("level_set_adaptive", False): _LEVEL_SETS,
+}
+"""What a method depends on, by whether the model is linear; baselines on their number of steps."""
+
+
 class FairAUCStudy:
     """Three data sets, three metrics, two models; two methods of ours, the paper's, and four baselines.
 
@@ -79,15 +90,20 @@ class FairAUCStudy:
         """Run one configuration, see :func:`run_configuration`."""
         return run_configuration(panel.data, panel.metric, panel.model, method, seed, data_dir=data_dir, quick=quick)
 
-    def settings(self, quick: bool = False) -> Mapping[str, Any]:
-        """Return what :meth:`run` depends on beside its arguments, such as numbers of steps, as JSON can hold.
+    def settings(self, panel: Panel, method: str, quick: bool = False) -> Mapping[str, Any]:
+        """Return what a run of a method on a panel depends on beside its arguments, such as numbers of steps, for JSON.
 
         It is written into the file of each configuration, and a file that other settings have made is refused.
         """
-        return {**asdict(QUICK if quick else FULL), "goals": GOALS, "beyond_goals": BEYOND, "kappas": KAPPAS} | {
+        known = asdict(QUICK if quick else FULL) | {
+            "goals": GOALS,
+            "beyond_goals": BEYOND,
+            "kappas": KAPPAS,
             "candidates": CANDIDATES,
             "paper_weight": PAPER_WEIGHT,
         }
+        names = _SETTINGS.get((method, panel.model == "linear"), ("baseline",))
+        return {name: known[name] for name in (*names, "goals", "candidates")}
 
     def labels(self) -> Mapping[str, str]:
         """Return what figures and tables call data sets, metrics, models and methods; other names stand as they are."""

@@ -340,7 +340,7 @@ def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any])
 
 def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
     target = judge.target
-    if not isinstance(target.model, mm.Linear):
+    if target.model is not None and target.model.engine == "torch":
         importlib.import_module("torch")  # which is not on the clock
     began, limit = time.perf_counter(), target.time_limit
 

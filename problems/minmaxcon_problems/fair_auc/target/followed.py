@@ -26,7 +26,14 @@ from minmaxcon.checks import number, whole
 from .objectives import GaussNewton
 from .ridge import NOISE
 
-__all__ = ["AUCGapMeasure", "FollowedLoss", "FollowingAUC", "FollowingFamily", "FrozenDistributions"]
+__all__ = [
+    "AUCGapMeasure",
+    "FollowedLoss",
+    "FollowingAUC",
+    "FollowingFamily",
+    "FrozenDistributions",
+    "RememberedScores",
+]
 
 
 _TAIL = 6.0
@@ -142,6 +149,24 @@ def _convolved(mass: Any, kernel: Any) -> Any:
     return np.fft.irfft(product, size)[..., bins : 2 * bins]
 
 
+class RememberedScores:
+    """A model that keeps the last scores of rows, which measure, objective and constraints ask for at one point."""
+
+    def __init__(self, model: mm.Model) -> None:
+        self.model, self.dimension = model, model.dimension
+        self._last: tuple[Any, Any, Any] | None = None
+
+    def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """See :meth:`minmaxcon.Model.evaluate`."""
+        if self.model.linear:  # whose scores cost no more than what is kept
+            return self.model.evaluate(w, features)
+        point = np.array(to_numpy(w))
+        if self._last is None or self._last[1] is not features or not np.array_equal(self._last[0], point):
+            self._last = point, features, self.model.evaluate(w, features)
+        found: tuple[Array, Callable[[Array], Array]] = self._last[2]
+        return found
+
+
 class FollowingAUC(mm.StochasticMinMaxConstraint):
     r"""One side of the followed gap, :math:`\pm(M_s(G_1, G_1') - M_s(G_2, G_2')) \le b`, without inner variables.
 
@@ -152,7 +177,7 @@ class FollowingAUC(mm.StochasticMinMaxConstraint):
 
     def __init__(
         self,
-        model: mm.Model,
+        model: mm.Model | RememberedScores,
         frozen: FrozenDistributions,
         sign: float,
         bound: Any = 0.0,
@@ -208,7 +233,9 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
 
     name = "one minus the AUC"
 
-    def __init__(self, model: mm.Model, frozen: FrozenDistributions, tilt: Any = None, center: Any = None) -> None:
+    def __init__(
+        self, model: mm.Model | RememberedScores, frozen: FrozenDistributions, tilt: Any = None, center: Any = None
+    ) -> None:
         self.model, self.frozen, self.tilt, self.center = model, frozen, tilt, center
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
@@ -229,7 +256,7 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
 
 
 def _followed(
-    model: mm.Model,
+    model: mm.Model | RememberedScores,
     frozen: FrozenDistributions,
     x: Array,
     batch: mm.Batch,
@@ -285,6 +312,7 @@ class AUCGapMeasure(mm.TrueMeasure):
         self.ridge = ridge
         remedy = "must be positive and finite: 0.1 is a tenth of the spread."
         self.model, self.data, self.gauss_newton = model, data, curvature
+        self.scorer = RememberedScores(model)
         self.bandwidth = number("bandwidth", bandwidth, remedy, above=0.0)
         self.bins, self.row_weight = whole("bins", bins, 16), row_weight
         self.subsets = _column(data, "subsets")
@@ -316,7 +344,7 @@ class AUCGapMeasure(mm.TrueMeasure):
     def scores(self, x: Array) -> Any:
         """Return the scores (R, n) of all samples, in float64."""
         w = x[..., : self.model.dimension]
-        parts = [to_numpy(self.model.evaluate(w, batch["features"])[0]) for _, batch in self.data.chunks()]
+        parts = [to_numpy(self.scorer.evaluate(w, batch["features"])[0]) for _, batch in self.data.chunks()]
         return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts], axis=1)
 
     def observe(self, x: Array) -> mm.Observation:
@@ -370,7 +398,7 @@ class _Observed(mm.Observation):
     """The gap of one set of scores, and the constraints that follow it from there."""
 
     def __init__(self, measure: AUCGapMeasure, scores: Any, w: Any) -> None:
-        self._model, self._frozen = measure.model, measure.frozen(scores, measure.subsets)
+        self._model, self._frozen = measure.scorer, measure.frozen(scores, measure.subsets)
         self._loss, self._tilt, self._w = None, None, w
         if measure.classes is not None:
             noise = NOISE * measure.ridge

@@ -174,8 +174,8 @@ def named_objective(objective: str | ScoreObjective, c1: float = 0.5, c2: float 
     return kind(c1, c2) if issubclass(kind, AUCObjective) else kind()
 
 
-_ROWS = 2000
-"""Rows of each class that a network's matrix is estimated from; a linear model takes all."""
+_ROWS = 500
+"""Rows of each class that a network's matrix is estimated from, beside its damping; a linear model takes all."""
 
 _RIDGE_LINEAR, _RIDGE_NETWORK = 1e-7, 30.0
 """Added to the diagonal, relative to its mean: for directions that no sample moves in, and for a network far more.
@@ -264,7 +264,8 @@ class GaussNewton:
         intercept = point[self.model.dimension : self.model.dimension + 1].sum()  # 0 where x is w alone
         scores = [self.model.predict(w, part) + intercept for part in self.parts]
         matrix = self.matrix(jacobians, self.weights, scores)
-        return matrix + self.ridge * max(float(np.trace(matrix)) / len(matrix), 1e-12) * np.eye(len(matrix))
+        matrix[np.diag_indices_from(matrix)] += self.ridge * max(float(np.trace(matrix)) / len(matrix), 1e-12)
+        return matrix
 
 
 def auc_curvature(c1: float) -> Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any]:
@@ -275,11 +276,14 @@ def auc_curvature(c1: float) -> Callable[[Sequence[Any], Sequence[Any], Sequence
         means = []
         for jacobian, weight in zip(jacobians, weights, strict=True):
             share = weight / weight.sum()
-            mean = np.asarray(jacobian.T @ share, dtype=np.float64).ravel()
-            total = total + _second_moment(jacobian, share) - np.outer(mean, mean)
-            means.append(mean)
-        difference = means[1] - means[0]
-        return 2.0 * c1 * (total + np.outer(difference, difference))
+            means.append(np.asarray(jacobian.T @ share).ravel().astype(jacobian.dtype))
+            total = total + _second_moment(jacobian, share)
+        # Of means m and n: S + S' + (n - m)(n - m)^T = E JJ^T + E' JJ^T - mn^T - nm^T.
+        cross = np.outer(means[0], means[1])
+        total -= cross
+        total -= cross.T
+        total *= 2.0 * c1
+        return total
 
     return matrix
 
@@ -303,4 +307,4 @@ def _second_moment(jacobian: Any, share: Any) -> Any:
     if hasattr(jacobian, "tocsr"):
         return np.asarray((jacobian.T @ jacobian.multiply(share[:, None])).todense(), dtype=np.float64)
     scaled = jacobian * np.sqrt(share).astype(jacobian.dtype)[:, None]
-    return np.asarray(scaled.T @ scaled, dtype=np.float64)
+    return scaled.T @ scaled

@@ -122,7 +122,7 @@ def build_target_problem(
     x = (w, the objective's own variables). The problem starts at a model that meets every target; where the objective
     is followed, the problem of the quadratic loss without a target is its ``first``. A row stands for ``row_weight``
     (n,) rows, all positive. ``dataset``, whose training part the rows are, is kept for evaluation. Engine and precision
-    are by default NumPy in float64 for a linear model, and torch in float32 for others. Raises InvalidInput where
+    are by default the model's own, in float64 for a linear model and in float32 for others. Raises InvalidInput where
     weights are not positive, DataError where a subset of the metric, or a class, is empty.
     """
     loss, model = target.objective, target.model_for(rows)
@@ -131,7 +131,7 @@ def build_target_problem(
     linear = isinstance(model, mm.Linear)
     subsets = masks * weight[:, None]
     features = rows.features if linear or not hasattr(rows.features, "tocsr") else rows.features.toarray()
-    engine, dtype = engine or ("numpy" if linear else "torch"), dtype or ("float64" if linear else "float32")
+    engine, dtype = engine or model.engine, dtype or ("float64" if linear else "float32")
     arrays = {"features": features, "subsets": subsets / subsets.mean(axis=0), **loss.arrays(positive, weight)}
     data = mm.Finite(arrays, engine=engine, dtype=dtype)
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]

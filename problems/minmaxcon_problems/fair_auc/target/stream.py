@@ -231,7 +231,7 @@ def stream_target_problem(
     seed : int
         Seed of a network's starting parameters, and of the order in which the first points are read.
     engine, dtype : str, optional
-        By default NumPy in float64 for a linear model, and torch in float32 for others.
+        By default the model's own, in float64 for a linear model and in float32 for others.
 
     Returns
     -------
@@ -257,7 +257,8 @@ def stream_target_problem(
         seed=seed,
     )
     linear = model is None or isinstance(model, mm.Linear)
-    engine, dtype = engine or ("numpy" if linear else "torch"), dtype or ("float64" if linear else "float32")
+    engine = engine or ("numpy" if model is None else model.engine)
+    dtype = dtype or ("float64" if linear else "float32")
     stream = TargetStream(
         points,
         single_metric(target.metric),

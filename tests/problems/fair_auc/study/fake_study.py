@@ -64,7 +64,7 @@ class FakeStudy(FairAUCStudy):
             "post_processing": "it would need the true labels of the rows that are scored.",
         }
 
-    def settings(self, quick: bool = False) -> Mapping[str, Any]:
+    def settings(self, panel: Panel, method: str, quick: bool = False) -> Mapping[str, Any]:
         return {"steps": 10 if quick else self.steps, "goals": GOALS}
 
     def labels(self) -> Mapping[str, str]:

@@ -86,7 +86,7 @@ def test_engines_and_precisions_agree() -> None:
 def test_defaults_of_models() -> None:
     linear, network = build(), build(model=mm.MLP(6, 3), seed=5)
     assert (linear.data.engine, linear.data.dtype) == ("numpy", "float64")
-    assert (network.data.engine, network.data.dtype) == ("torch", "float32")
+    assert (network.data.engine, network.data.dtype) == ("numpy", "float32")
     assert linear.primal.dimension == 6  # the default objective has no variables of its own
     plain = build(model=mm.MLP(6, 3), seed=5, objective="quadratic_auc")
     np.testing.assert_array_equal(plain.start[:-2], mm.MLP(6, 3).start(5))
