@@ -217,6 +217,18 @@ class _Literals(SphinxPostTransform):
             literal.replace_self(link)
 
 
+class _Wide(SphinxPostTransform):
+    """Puts each picture of the gallery into a box of its own, which scrolls on a phone."""
+
+    default_priority = 5
+
+    def run(self, **_: Any) -> None:
+        for picture in list(self.document.findall(lambda node: type(node).__name__ == "imgsgnode")):
+            box = nodes.container(classes=["scrolls"])
+            picture.replace_self(box)
+            box += picture
+
+
 def _missing(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node) -> nodes.reference | None:
     """Resolve a reference by the name that users write, such as :class:`minmaxcon.SFLS`."""
     full = _documented(env, node.get("reftarget", ""))
@@ -227,4 +239,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the links between names."""
     app.connect("missing-reference", _missing)
     app.add_post_transform(_Literals)
+    app.add_post_transform(_Wide)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

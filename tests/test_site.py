@@ -35,12 +35,16 @@ async function look(page, width) {
   await new Promise(rested => setTimeout(rested, 30));
   const say = (what, text) => found.push(`${page} at ${width}: ${what}: ${text.slice(0, 70)}`);
   const scrolls = start => {
-    for (let e = start; e && e !== inside.body; e = e.parentElement)
+    for (let e = start; e && !e.matches(".bd-article"); e = e.parentElement)  // the article scrolls
       if (["auto", "scroll"].includes(view.getComputedStyle(e).overflowX)) return true;
     return false;
   };
   const wide = inside.scrollingElement.scrollWidth - width;
   if (wide > 0) say(`the page is ${wide} px too wide`, "");
+  for (const e of inside.querySelectorAll(":is(img, p, li, dt, dd, td, code, h1, h2, h3):is(.bd-article *)")) {
+    const past = e.getBoundingClientRect().right - width;
+    if (past > 1 && !scrolls(e)) say(`${e.tagName} ends ${Math.round(past)} px too far`, e.textContent || e.src);
+  }
   for (const e of inside.querySelectorAll(":is(pre, div.math, table, img):is(.bd-article *)")) {
     const box = e.closest(".pst-scrollable-table-container") ?? e;
     const by = box.scrollWidth - box.clientWidth;

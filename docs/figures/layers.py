@@ -32,7 +32,7 @@ SHORT = {
     "geometry": "sets, divergences, closed-form prox",
     "errors": "one tree",
     "arrays": "NumPy and torch",
-    "checks": "one rule for numbers",
+    "checks": "one rule",
     "files": "written whole",
     "memory": "a limit",
 }

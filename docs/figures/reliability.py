@@ -126,7 +126,7 @@ def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
         "",
         ".. list-table::",
         "   :header-rows: 1",
-        "   :widths: 18 52 12 8 10",
+        "   :widths: 18 48 10 10 14",
         "   :class: wide",
         "",
         *row("Name", "Promise", "Tests passed", "Seconds", "Date"),

@@ -15,8 +15,8 @@ bounded :cite:p:`rockafellar2000optimization`.
 geometry, :math:`t` in an interval: ``mm.product([mm.Simplex(assets), mm.Box([-1.0], [1.0])])``, the last coordinate being
 :math:`t/T`.
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ================================================================== ============ ============ =====
 function    :math:`F`                                                          :math:`G`    :math:`A`    :math:`g`

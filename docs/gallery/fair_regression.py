@@ -9,8 +9,8 @@ Least squares for the logarithm of the wage whose mean prediction differs little
 
    \min_{|w| \le R}\ \E(h_w - t)^2 \quad\text{s.t.}\quad \big(\E[h_w | a] - \E[h_w | b]\big)^2 \le \text{bound}
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ===================== ================================= ========================== ====================
 function    :math:`F`             :math:`G`                         :math:`A`                  :math:`g`

@@ -14,8 +14,8 @@ The prior :math:`\pi` holds the groups' shares. The maximum is
 :math:`\lambda\ln\sum_g\pi_g e^{R_g/\lambda}` with the groups' errors :math:`R_g`. For large :math:`\lambda` it is the mean error, and as
 :math:`\lambda \to 0` it becomes the error of the worst group.
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ===================== ========================================= ================= =============================
 function    :math:`F`             :math:`G`                                 :math:`A`         :math:`g`

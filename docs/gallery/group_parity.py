@@ -10,8 +10,8 @@ differences, instead of one bound for each pair of groups:
    \min_{|w| \le R}\ \E\ln(1 + e^{-y\,h_w(\xi)}) \quad\text{s.t.}\quad
    \big|\big(\E[h_w | g] - \E\,h_w\big)_g\big|_2 \le b,\qquad h_w(\xi) = \langle w, (\xi, 1)\rangle
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ================================= ============================ ===================== =====
 function    :math:`F`                         :math:`G`                    :math:`A`             :math:`g`

@@ -12,8 +12,8 @@ ball, and a row of class :math:`l` should score higher for :math:`l` than for an
 
 The level-set method with expectation constraints was tested on this problem :cite:p:`lin2020data`.
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ============================================================================== ========= ========= =====
 function    :math:`F`                                                                      :math:`G` :math:`A` :math:`g`

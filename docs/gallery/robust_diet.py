@@ -14,8 +14,8 @@ error of the mean contents in a ball :cite:p:`bental1999robust`.
 :math:`x` is the spending on each food, in dimes a day at the prices of 1939. :math:`\xi_i` is the content of nutrient i in a dime's worth of
 each food, as a share of a day's need, and :math:`q` is the share that must be met.
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ================================= ============ ===================== =====
 function    :math:`F`                         :math:`G`    :math:`A`             :math:`g`

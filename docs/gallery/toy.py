@@ -10,8 +10,8 @@ check every printed number by hand.
    \min_{|x| \le 2c}\ \E\,\tfrac12(x - z)^2 \quad\text{s.t.}\quad |\E[x - u]| \le b,
    \qquad \E z = c,\ \E u = 0,\ \Var z = \Var u = \sigma^2
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ============================= ============ =============== =====
 function    :math:`F`                     :math:`G`    :math:`A`       :math:`g`

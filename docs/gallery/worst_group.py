@@ -9,8 +9,8 @@ and Hispanic applicants):
 
    \min_{|w| \le R}\ \E(h_w - t)^2 \quad\text{s.t.}\quad \max_g\ \E[(h_w - t)^2\,|\,g] \le b
 
-In the form of :doc:`../theory/problem_class`
----------------------------------------------
+In the form of :doc:`the problem class <../theory/problem_class>`
+-----------------------------------------------------------------
 
 =========== ===================== ========================================= ================= =====
 function    :math:`F`             :math:`G`                                 :math:`A`         :math:`g`

@@ -32,6 +32,7 @@ from .inputs import (
     one_row,
     only,
     require_aligned,
+    require_numbers,
     seed_of,
 )
 from .measures import LabelledScores, scores_of_classifier
@@ -437,6 +438,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         result = self._result()
         if isinstance(X, str):
             raise InvalidInput("X", X, "must hold the rows to be scored; read a data set block by block, as frames.")
+        require_numbers(X)
         features = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if result.use_group:
             signs = signs_of_values(sensitive_features, features.shape[0], result.groups, result.compared)

@@ -29,6 +29,7 @@ __all__ = [
     "protected_code",
     "require_aligned",
     "require_labels",
+    "require_numbers",
     "seed_of",
     "sensitive_column",
     "validated",
@@ -214,6 +215,60 @@ def require_aligned(parts: Mapping[str, Any]) -> None:
             )
 
 
+def require_numbers(X: Any) -> None:
+    """Refuse a data frame with columns of words, or with an empty cell; anything else is left to scikit-learn.
+
+    Raises DataError, in one line that names the columns and the step of a pipeline that mends them.
+    """
+    import narwhals as nw
+
+    pandas_like = nw.dependencies.is_pandas_like_dataframe(X)
+    if not pandas_like and not nw.dependencies.is_polars_dataframe(X):
+        return
+    words: dict[Any, Any] = {}
+    missing: tuple[Any, int] | None = None
+    for place, name in enumerate(X.columns):
+        row, value = _first_no_number(np.asarray(X.iloc[:, place] if pandas_like else X[:, place]))
+        if value is not None:
+            words[name] = value
+        elif row is not None and missing is None:
+            missing = name, row
+    if words:
+        some = ", ".join(map(repr, list(words)[:5])) + ", ..." * (len(words) > 5)
+        which = f"column {some} holds" if len(words) == 1 else f"columns {some} hold"
+        raise DataError(
+            "X",
+            f"{which} words, such as {next(iter(words.values()))!r}; encode them in a pipeline, such as"
+            " make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [...]),"
+            " remainder='passthrough'), FairAUCClassifier()), and leave out identifiers and free text.",
+        )
+    if missing is not None:
+        raise DataError(
+            "X",
+            f"column {missing[0]!r} has no value in row {missing[1]} (counted from 0); fill it in a pipeline, such as"
+            " make_pipeline(SimpleImputer(), FairAUCClassifier()), or leave the row out.",
+        )
+
+
+def _first_no_number(cells: Any) -> tuple[int | None, Any]:
+    """Return the first cell that is no number: its row and, unless it is missing, its value; None without one."""
+    if cells.dtype.kind in "biu":
+        return None, None
+    if cells.dtype.kind == "f":
+        bad = np.flatnonzero(np.isnan(cells))
+        return (int(bad[0]), None) if len(bad) else (None, None)
+    empty = None
+    for row, value in enumerate(cells.tolist()):
+        if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
+            empty = row if empty is None else empty
+            continue
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return row, value
+    return empty, None
+
+
 def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
     """Return features and labels as arrays, checked and noted on the estimator as scikit-learn does.
 
@@ -227,6 +282,7 @@ def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]
             "y", type(y).__name__, 'must name a column where X is a data set, as in fit("rows/", "label").'
         )
     require_labels(y)
+    require_numbers(X)
     features, labels = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
     check_classification_targets(labels)
     kind = type_of_target(labels, input_name="y")

@@ -179,3 +179,27 @@ def test_a_frame_of_one_column_may_call_it_anything(rows: Rows, name: Any) -> No
     frame.iloc[2, 0] = None
     with pytest.raises(DataError, match=r"is missing in 1 of \d+ rows, counted from 0: 2;"):
         sensitive_column(frame, len(rows.group))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_with_words_or_empty_cells_name_the_column_and_the_pipeline(rows: Rows, library: str) -> None:
+    module = pytest.importorskip(library)
+    columns: dict[str, Any] = {name: rows.X[:, k].tolist() for k, name in enumerate("abcd")}
+    holed = {**columns, "c": [None, *columns["c"][1:]]}
+    model = fitted(module.DataFrame(columns), rows.y, rows.group)
+    for words, said in (
+        ({"job": ["cook", *["clerk"] * 599]}, "X: column 'job' holds words, such as 'cook'; encode them in a pipeline"),
+        (
+            {"id": [f"A{k}" for k in range(600)], "job": ["cook"] * 600},
+            "X: columns 'id', 'job' hold words, such as 'A0'",
+        ),
+    ):
+        frame = module.DataFrame({**holed, **words})
+        for call in (lambda frame=frame: fitted(frame, rows.y, rows.group), lambda frame=frame: model.predict(frame)):
+            with pytest.raises(DataError, match=said):
+                call()
+    said = r"X: column 'c' has no value in row 0 \(counted from 0\); fill it in a pipeline"
+    with pytest.raises(DataError, match=said):
+        fitted(module.DataFrame(holed), rows.y, rows.group)
+    with pytest.raises(DataError, match=said):
+        model.predict(module.DataFrame(holed))

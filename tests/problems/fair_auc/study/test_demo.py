@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ START = Path(__file__).parents[4] / "docs" / "start.rst"
 
 @pytest.fixture(scope="module")
 def story() -> demo.Story:
-    return demo.tell(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the first thing that many see prints no warning
+        return demo.tell(0)
 
 
 @pytest.fixture(autouse=True)
