@@ -196,9 +196,9 @@ def compare(
     seeds : sequence of int, optional
         Several seeds instead: every solver runs with each.
     samples : int, optional
-        A solve ends with the piece of work in which it has drawn this many samples.
+        Largest number of samples of a solve, which may exceed it by one piece of work.
     time_limit : float, optional
-        A solve ends with the piece of work in which its own time reaches this many seconds.
+        Largest number of seconds of a solve's own time, which it may exceed by one piece of work.
     reference : float, optional
         :math:`f^*` where it is known; else a conic solver finds it where the problem has a cvxpy form and cvxpy is
         installed, else the best feasible point of all solvers stands in for it, which ``optimum.source`` says.

@@ -144,7 +144,7 @@ def solve(
     time_limit : float, optional
         Seconds of wall-clock time.
     budget : int, optional
-        Number of oracle steps after which the solve ends, at the end of the piece of work in which it is reached.
+        Largest number of oracle steps; the solve may exceed it by one piece of work.
     callbacks : sequence of callable
         Each is called with a :class:`Progress` after each piece of work; one that returns True ends the solve. Those
         with a method ``close`` are closed when the solve ends, however it does.

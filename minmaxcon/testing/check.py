@@ -108,15 +108,15 @@ class Findings:
         broken = [other.label for other in part.after if self.of(other, other.checks[0]).status == "failed"]
         if broken:
             first = part.after[0].checks[0].name
-            return _finding(part, check, "skipped", f"after {first} of {', '.join(broken)} is mended")
+            return _finding(part, check, "skipped", f"until {first} of {', '.join(broken)} passes")
         for before in part.checks:
             if before.name in check.after and self.of(part, before).status == "failed":
-                return _finding(part, check, "skipped", f"after {before.name} is mended")
+                return _finding(part, check, "skipped", f"until {before.name} passes")
         found = _run(part, check, self.seed)
         for other in self._kept[part.label].values():
             same = (found.seen, found.counterexample) == (other.seen, other.counterexample)
             if found.status == other.status == "failed" and same and found.seen.startswith("raised "):
-                reason = f"after {other.check} is mended: the same exception at the same place"
+                reason = f"until {other.check} passes: the same exception at the same place"
                 return _finding(part, check, "skipped", reason)
         return found
 

@@ -81,7 +81,7 @@ def test_what_a_plug_in_raises_is_a_failure_that_quotes_it() -> None:
     assert "no such column" in report.failures[0].seen
     assert "test_reports.py" in report.failures[0].counterexample
     assert [failure.check for failure in report.failures] == ["shapes"]
-    assert all(found.seen == "after shapes is mended" for found in report if found.check != "shapes")
+    assert all(found.seen == "until shapes passes" for found in report if found.check != "shapes")
     problem = mm.MinMaxProblem(Broken(), [Linear(1.0)], mm.Ball(3, 1.0), finite("costs"))
     failed = [(failure.subject, failure.check) for failure in check_problem(problem).failures]
     assert failed == [("objective", "shapes")]
@@ -114,7 +114,7 @@ def test_a_wrong_gradient_is_not_reported_as_a_lack_of_convexity() -> None:
     assert {failure.check for failure in report.failures} == {"gradient", "autograd"}
     assert found["convexity"].status == "passed"
     for name in ("tangents", "curvature"):
-        assert (found[name].status, found[name].seen) == ("skipped", "after gradient is mended")
+        assert (found[name].status, found[name].seen) == ("skipped", "until gradient passes")
 
 
 def test_an_oracle_that_raises_is_one_failure() -> None:
@@ -387,7 +387,7 @@ def test_cases_skip_what_would_repeat_a_failure() -> None:
     cases = dict(zip(mark.kwargs["ids"], mark.args[1], strict=True))
     with pytest.raises(CheckFailed):
         cases["constraint-gradient"]()
-    with pytest.raises(pytest.skip.Exception, match="after gradient is mended"):
+    with pytest.raises(pytest.skip.Exception, match="until gradient passes"):
         cases["constraint-curvature"]()
 
 

@@ -457,8 +457,13 @@ class SuccessiveApproximation(Solver):
             elif rejected[j] >= self.patience and not exact:
                 weight[j], reach[j], rejected[j] = self.weight, self.reach, 0
             elif rejected[j] >= self.patience:
-                ended = f"{rejected[j]} steps in a row promised more than they held"
-                reason = f"{ended}." if state.best.feasible[j] else f"the target is missed by {here:.3g}, and {ended}."
+                ended = f"{rejected[j]} trial steps in a row did not improve the model as predicted"
+                kept = "the last accepted point is returned; a larger tolerance ends such a run sooner"
+                reason = (
+                    f"{ended}; {kept}."
+                    if state.best.feasible[j]
+                    else f"the target is missed by {here:.3g}, and {ended}."
+                )
                 verdicts[j] = Status.BUDGET if state.best.feasible[j] else Status.OUT_OF_REACH, reason
             # The truth jumps between samples where its smooth form does not: aim lower. A step that is too short to
             # come near its aim says nothing of the kind.
