@@ -19,12 +19,54 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, FIGURES = ROOT / "docs" / "reliability.rst", Path(__file__).with_suffix(".json")
 
+WHOLE = "tests/test_promises.py"
 CHECKPOINT, SWEEP = "tests/solvers/test_checkpoint.py", "tests/problems/fair_auc/study/test_sweep.py"
 
 PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
     "prox_oracle": (
         "No feasible point that a conic solver finds is better than a prox in closed form.",
         ("tests/geometry/test_prox_oracle.py",),
+    ),
+    "prox_kkt": (
+        "Steps satisfy the first-order conditions of their problems, in both precisions.",
+        ("tests/geometry/test_prox.py::test_prox_kkt",),
+    ),
+    "prox_laws": (
+        "Projections are idempotent and firmly non-expansive; Moreau's identity and the three-point inequality hold.",
+        ("tests/geometry/test_prox.py::test_prox_laws",),
+    ),
+    "gradients": (
+        "Gradients are those of differences and of autograd, and single samples are unbiased.",
+        (
+            "tests/problems/test_plugin_laws.py::test_gradients",
+            "tests/problems/test_plugin_laws.py::test_single_samples",
+            "tests/problems/fair_auc/surrogate/test_constraint.py::test_gradients_are_those_of_autograd_and_of_differences",
+        ),
+    ),
+    "optimum": (
+        "Of 30 small convex problems at least 29 end within 1% of a conic solver's optimum, all feasible.",
+        (f"{WHOLE}::test_30_small_problems_end_within_a_hundredth_of_a_conic_solver",),
+    ),
+    "engines": (
+        "NumPy, torch and compiled steps, and runs together or alone, take the same trajectories.",
+        (
+            "tests/solvers/test_runs.py::test_a_run_of_many_equals_the_run_alone",
+            "tests/oracles/test_compiled.py::test_trajectories_are_those_of_numpy",
+            "tests/problems/fair_auc/surrogate/test_constraint.py::test_engines_take_the_same_steps",
+        ),
+    ),
+    "sklearn_contract": (
+        "Every estimator passes the checks of scikit-learn, without an exception.",
+        ("tests/problems/fair_auc/estimator/test_sklearn_checks.py",),
+    ),
+    "rerun": ("20 fresh processes give one digest of results.", (f"{WHOLE}::test_20_processes_give_one_digest",)),
+    "rng_hygiene": (
+        "The global generators of Python, NumPy and torch are neither read nor moved, over 200 solves.",
+        (f"{WHOLE}::test_global_generators_are_neither_read_nor_moved",),
+    ),
+    "threads": (
+        "One thread and two take the same mini-batch steps, bit by bit.",
+        (f"{WHOLE}::test_one_and_two_threads_take_the_same_mini_batch_steps",),
     ),
     "strong_convexity": (
         "Divergences are at least half the squared distance, and a smaller constant is found out.",
@@ -90,6 +132,22 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
     "limits": (
         "Files that unpack to, or claim, too much are refused within a second of processor time.",
         ("tests/tables/test_limits.py", "tests/tables/test_libsvm.py"),
+    ),
+    "fuzz": (
+        "120 seconds of spoilt files for each reader: read, or refused in one line.",
+        (f"{WHOLE}::test_spoilt_files_are_read_or_refused_in_one_line",),
+    ),
+    "degenerate": (
+        "200 data sets at an edge, such as two rows or one class, are fitted or refused in one line.",
+        (f"{WHOLE}::test_data_at_the_edge_are_fitted_or_refused_in_one_line",),
+    ),
+    "long_float32": (
+        "A million steps in single precision stay near those in double, and large gradients overflow nothing.",
+        (f"{WHOLE}::test_a_million_steps_in_single_precision_stay_near_double",),
+    ),
+    "leaks": (
+        "500 fits leave no memory, descriptor or thread behind.",
+        (f"{WHOLE}::test_500_fits_leave_nothing_behind",),
     ),
     "hostile_files": (
         "Forged models and results, and plug-ins that fail, are one line and spare the rest.",

@@ -231,14 +231,17 @@ class _Arrow:
         import pyarrow as pa
 
         first = 0
-        for fragment in self.fragments:
+        for fragment, claimed in zip(self.fragments, self.counts, strict=True):
+            begun = first
             try:
                 for batch in _batches(fragment, wanted, block):
                     if batch.num_rows:
                         columns = [batch.column(name) for name in wanted]
                         yield _table(self.name, wanted, columns, batch.num_rows, first)
                         first += batch.num_rows
-            except (pa.ArrowException, OSError) as failure:
+                if first != begun + claimed:
+                    raise pa.ArrowInvalid(f"it claims {claimed:,} rows and holds {first - begun:,}")
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
                 file = getattr(fragment, "path", self.name)
                 cause = " ".join(str(failure).split())[:120]
                 need = f"{file} cannot be read after row {first:,} ({cause}); export it again."

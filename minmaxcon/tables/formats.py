@@ -215,15 +215,19 @@ def _read_parquet(path: str | Path, source: str, wanted: Sequence[str] | None, b
     try:
         with ParquetFile(path) as parquet:
             builders = _builders(source, parquet.schema_arrow.names, wanted, by)
-            _check_size(source, parquet.metadata.num_rows, len(builders))
-            size = 8.0 * parquet.metadata.num_rows * len(builders)
+            claimed, rows = parquet.metadata.num_rows, 0
+            _check_size(source, claimed, len(builders))
+            size = 8.0 * claimed * len(builders)
             if size > _LOOKED_AT:
                 check_ratio(source, size, Path(path).stat().st_size)
             for batch in parquet.iter_batches(_BATCH, columns=[builder.name for builder in builders]):
                 for builder in builders:
                     builder.add(batch.column(builder.name))
-            return _built(source, builders, parquet.metadata.num_rows)
-    except (pa.ArrowException, OSError) as failure:
+                rows += batch.num_rows
+            if rows != claimed:
+                raise DataError(source, f"claims {claimed:,} rows and holds {rows:,}; export it again.")
+            return _built(source, builders, rows)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:  # names that are no text are read by Python
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source, f"is not a readable Parquet file ({cause}); export it again.") from failure
 

@@ -1,0 +1,325 @@
+"""Promises about whole runs: the same bits in every process, nothing left behind, no surprise at the edges of the data.
+
+The promises about one object stand beside the tests of that object; ``docs/figures/reliability.py`` names all.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import minmaxcon as mm
+from minmaxcon.errors import MinMaxConError
+from minmaxcon.results import model_bytes, read_model, read_result
+from minmaxcon.tables import TableBlocks
+from minmaxcon.tables.formats import read_source
+from minmaxcon.tables.libsvm import read_libsvm
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+from tests import cases
+from tests.problem_library import HalfSquare, Linear, Robust, WorstGroup
+from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
+
+QUICK = mm.SFLS(mm.SMD(steps=60, batch_size=20), levels=3)
+
+DIGEST = """
+import hashlib
+import numpy as np
+import minmaxcon as mm
+from tests import cases
+
+digest = hashlib.sha256()
+for name in ("fair_auc_inter", "portfolio", "worst_group"):
+    for oracle in (mm.SMD(steps=200, batch_size=30), mm.VarianceReduced(epochs=2), mm.MirrorProx(steps=20)):
+        found = mm.solve(cases.problem(name), mm.SFLS(oracle, levels=3), seed=3)
+        digest.update(np.ascontiguousarray(found.x).tobytes() + repr(found.certificate).encode())
+print(digest.hexdigest())
+"""
+
+MINI_BATCHES = """
+import hashlib
+import numpy as np
+import minmaxcon as mm
+from tests import cases
+
+problem = cases.fair_auc(rows=cases.labelled(4, n=5_000, d=120))
+start = mm.Start(problem.start_point(1), None, mm.Position.start(np.random.default_rng(5)))
+found = mm.SMD(steps=300, batch_size=200).query(problem.at_level(np.array([0.6])), start)
+print(hashlib.sha256(np.ascontiguousarray(found.x).tobytes()).hexdigest())
+"""
+
+
+def printed(program: str, **variables: str) -> str:
+    """Return what a program prints in a process of its own."""
+    root = Path(__file__).parents[1]
+    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "problems")])} | variables
+    done = subprocess.run([sys.executable, "-c", program], env=surroundings, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.rel
+@pytest.mark.slow
+def test_20_processes_give_one_digest() -> None:
+    found = {printed(DIGEST, PYTHONHASHSEED=str(seed)) for seed in range(20)}
+    assert len(found) == 1
+
+
+@pytest.mark.rel
+def test_one_and_two_threads_take_the_same_mini_batch_steps() -> None:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    assert len({printed(MINI_BATCHES, **dict.fromkeys(names, threads)) for threads in ("1", "2")}) == 1
+
+
+@pytest.mark.parametrize("seeds", [4, pytest.param(200, marks=pytest.mark.rel)])
+def test_global_generators_are_neither_read_nor_moved(seeds: int) -> None:
+    rows = biased_rows(120, seed=0)
+    for seed in range(seeds):
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        before = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().numpy().tobytes()
+        name = cases.TYPICAL[seed % len(cases.TYPICAL)]
+        solver = mm.IQRC(QUICK, iterations=2) if name == "regression_weakly_convex" else QUICK
+        mm.solve(cases.problem(name), solver, seed=7)
+        if seed % 10 == 0:
+            FairAUCClassifier(max_gap=0.1, random_state=7).fit(rows.X, rows.y, sensitive_features=rows.group)
+        after = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().numpy().tobytes()
+        assert before == after
+
+
+def drawn(seed: int) -> mm.MinMaxProblem:
+    """Return a small convex problem of one of five kinds."""
+    kind, rng = seed % 5, np.random.default_rng(seed)
+    if kind == 0:
+        return cases.fair_auc(
+            ["group", "inter_group", "intra_group"][seed // 5 % 3], 0.3, rows=cases.labelled(seed, n=120)
+        )
+    rows = cases.arrays(seed)
+    data = mm.Finite({name: rows[name] for name in ("points", "costs", "shares")})
+    ball, bound = mm.Ball(3, 6.0), float(rng.uniform(0.2, 1.0))
+    if kind == 1:
+        return mm.MinMaxProblem(HalfSquare(), [Linear(bound)], ball, data)
+    if kind == 2:
+        return mm.MinMaxProblem(HalfSquare(), [Linear(-0.5, sign=-1.0)], mm.Simplex(3), data)
+    if kind == 3:
+        return mm.MinMaxProblem(HalfSquare(), [Robust(3, 0.3, bound)], ball, data)
+    return mm.MinMaxProblem(WorstGroup(3, temperature=0.5), [Linear(bound)], ball, data)
+
+
+@pytest.mark.rel
+def test_30_small_problems_end_within_a_hundredth_of_a_conic_solver() -> None:
+    from minmaxcon.reference import solve_exact
+
+    near = 0
+    for seed in range(30):
+        problem = drawn(seed)
+        found, exact = mm.solve(problem, seed=seed, time_limit=20.0), solve_exact(problem)
+        assert found.feasible
+        near += found.objective - exact.objective <= 0.01 * max(1e-3, abs(exact.objective))
+    assert near >= 29
+
+
+@pytest.mark.rel
+@pytest.mark.slow
+def test_a_million_steps_in_single_precision_stay_near_double() -> None:
+    """Rounding accumulates neither in the averages nor in the weights, and large gradients overflow nothing."""
+    found = {}
+    for dtype, factor in itertools.product(("float32", "float64"), (1.0, 1e4)):
+        rows = cases.arrays()
+        arrays = {name: (factor * rows[name]) for name in ("points", "costs")}
+        problem = mm.MinMaxProblem(
+            HalfSquare(), [Linear(0.5 * factor)], mm.Ball(3, 6.0 * factor), mm.Finite(arrays, dtype=dtype)
+        )
+        start = mm.Start(problem.start_point(1), None, mm.Position.start(np.random.default_rng(0)))
+        oracle = mm.SMD(steps=1_000_000, batch_size=1)
+        found[dtype, factor] = oracle.query(problem.at_level(np.array([2.0 * factor**2])), start)
+    for factor in (1.0, 1e4):
+        single, double = found["float32", factor], found["float64", factor]
+        assert np.isfinite(single.x).all()
+        np.testing.assert_allclose(single.dual.weights.sum(-1), 1.0, atol=1e-6)
+        np.testing.assert_allclose(single.x / factor, double.x / factor, atol=1e-3)
+
+
+@pytest.mark.rel
+@pytest.mark.slow
+def test_500_fits_leave_nothing_behind() -> None:
+    rows = biased_rows(150, seed=1)
+
+    def fit(seed: int) -> None:
+        FairAUCClassifier(max_gap=0.1, random_state=seed).fit(rows.X, rows.y, sensitive_features=rows.group)
+
+    def held() -> tuple[float, int, int]:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return (
+            pages * os.sysconf("SC_PAGE_SIZE") / 2**20,
+            len(list(Path("/proc/self/fd").iterdir())),
+            threading.active_count(),
+        )
+
+    for seed in range(20):
+        fit(seed)
+    memory, descriptors, threads = held()
+    for seed in range(500):
+        fit(seed)
+    after = held()
+    assert after[0] <= memory + 20
+    assert after[1:] == (descriptors, threads)
+
+
+def edge(seed: int) -> tuple[Rows, dict[str, Any]]:
+    """Draw rows at an edge of what can be fitted, and settings."""
+    rng = np.random.default_rng(seed)
+    rows = biased_rows(int(rng.choice([2, 3, 5, 12, 40])), seed)
+    kind = rng.integers(8)
+    features, label, group = rows.X.copy(), rows.y.copy(), rows.group.copy()
+    if kind == 0:
+        label[:] = label[0]
+    elif kind == 1:
+        group[:] = group[0]
+    elif kind == 2:
+        features[:, 1] = 3.7
+    elif kind == 3:
+        features = features[:, :1]
+    elif kind == 4:
+        features[:] = features[0]
+    elif kind == 5:
+        features[:, 0] = np.where(label == "yes", 1e8, -1e8)
+    elif kind == 6:
+        group = np.where(label == "yes", "a", "b")
+    options: list[dict[str, Any]] = [{"max_gap": 0.0}, {"max_gap": 0.05}, {"kappa": 0.0}, {"kappa": 0.2}, {}]
+    chosen = dict(options[rng.integers(len(options))], metric=str(rng.choice(["group", "inter_group", "intra_group"])))
+    return Rows(features, label, group), chosen
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.rel)])
+def test_data_at_the_edge_are_fitted_or_refused_in_one_line(count: int) -> None:
+    fitted, said = 0, list[str]()
+    for seed in range(count):
+        rows, options = edge(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", RuntimeWarning)
+            try:
+                model = FairAUCClassifier(**options, random_state=0, time_limit=20.0)
+                model.fit(rows.X, rows.y, sensitive_features=rows.group)
+            except MinMaxConError as error:
+                said.append(str(error))
+                continue
+        fitted += 1
+        assert isinstance(model.status_, mm.Status)
+        assert np.isfinite(model.decision_function(rows.X)).all()
+    assert 0 < fitted < count
+    assert not [text for text in said if "\n" in text]
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], Any]]]:
+    """Return a good file of every kind that is read, and its reader."""
+    table = pa.table({"x": [0.5, 1.5, -2.0], "who": ["a", "b", None], "y": [1, 0, 1]})
+    parquet = io.BytesIO()
+    pq.write_table(table, parquet)
+    libsvm = b"1 1:0.5 3:2\n-1 2:1e-3 # note\n"
+    record = {
+        "status": "solved",
+        "feasible": True,
+        "objective": 1.0,
+        "constraints": [-1.0],
+        "steps": 1,
+        "seconds": 0.5,
+        "settings": {},
+        "versions": {},
+        "reason": "",
+        "evidence": {"x": [0.0]},
+        "certificate": {"kind": "none", "upper": None, "lower": None, "gap": None, "confidence": 0.0},
+    }
+    model = model_bytes({"weight": np.arange(3.0)}, {"problem": "fair_auc", "model": "linear", "features": ["a", "b"]})
+    mm.solve(cases.problem("quadratic"), QUICK, seed=0, checkpoint=folder / "kept")
+    state = next(path for path in sorted((folder / "kept").iterdir()) if path.is_file())
+
+    def resumed(path: Path) -> None:
+        state.write_bytes(path.read_bytes())
+        mm.solve(cases.problem("quadratic"), QUICK, seed=0, resume=folder / "kept")
+
+    def in_blocks(path: Path) -> None:
+        blocks = TableBlocks(path)
+        assert sum(table.rows for table in blocks.tables(blocks.names)) == blocks.rows
+
+    return {
+        "rows.csv": (b"x,who,y\n0.5,a,1\n1.5,b,0\n-2,,1\n", read_source),
+        "rows.csv.gz": (gzip.compress(b"x,y\n1,2\n3,4\n" * 9), read_source),
+        "rows.parquet": (parquet.getvalue(), read_source),
+        "part.parquet": (parquet.getvalue(), in_blocks),
+        "rows.libsvm": (libsvm, read_libsvm),
+        "model.safetensors": (model, read_model),
+        "result.json": (json.dumps(record).encode(), lambda path: read_result(path.parent)),
+        "state": (state.read_bytes(), resumed),
+    }
+
+
+TOKENS = (b"\0", b"\n", b'"', b",", b":", b"1e999", b"nan", b"-", b"[", b"{", b"\xff")
+
+
+def spoilt(content: bytes, rng: random.Random) -> bytes:
+    """Change, cut, repeat or move some bytes."""
+    found = bytearray(content)
+    for _ in range(rng.choice([1, 1, 2, 5, 20])):
+        place, size = rng.randrange(len(found) + 1), rng.choice([1, 2, 8, 40])
+        kind = rng.randrange(5)
+        if kind == 0:
+            found[place : place + size] = rng.randbytes(size)
+        elif kind == 1:
+            del found[place : place + size]
+        elif kind == 2:
+            found[place:place] = found[place : place + size] * rng.choice([1, 3, 200])
+        elif kind == 3:
+            found[place:place] = rng.choice(
+                [b"\0", b"\n", b'"', b",", b":", b"1e999", b"nan", b"-", b"[", b"{", b"\xff"]
+            )
+        else:
+            other = rng.randrange(len(found) + 1)
+            found[place:place] = found[other : other + size]
+    return bytes(found)
+
+
+@pytest.mark.parametrize("seconds", [0.1, pytest.param(120.0, marks=[pytest.mark.rel, pytest.mark.slow])])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rows.csv",
+        "rows.csv.gz",
+        "rows.parquet",
+        "part.parquet",
+        "rows.libsvm",
+        "model.safetensors",
+        "result.json",
+        "state",
+    ],
+)
+def test_spoilt_files_are_read_or_refused_in_one_line(name: str, seconds: float, tmp_path: Path) -> None:
+    content, read = contents(tmp_path)[name]
+    rng, said = random.Random(0), list[str]()
+    path = tmp_path / name
+    until = time.process_time() + seconds
+    while time.process_time() < until or not said:
+        path.write_bytes(spoilt(content, rng))
+        try:
+            read(path)
+        except MinMaxConError as error:
+            said.append(str(error))
+    assert not [text for text in said if "\n" in text]
