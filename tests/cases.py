@@ -212,13 +212,13 @@ class SolverCase:
 SOLVERS: dict[str, SolverCase] = {
     "sfls": SolverCase(lambda: mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.02)),
     "iqrc": SolverCase(
-        lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=250, batch_size=60), levels=4), iterations=6)
+        lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=200, batch_size=60), levels=3), iterations=6)
     ),
     "conex": SolverCase(
-        lambda: mm.ConEx(steps=1200, batch_size=60, evaluations=6), keeps_feasible=False, convex_only=True
+        lambda: mm.ConEx(steps=900, batch_size=60, evaluations=6), keeps_feasible=False, convex_only=True
     ),
     "switching": SolverCase(
-        lambda: mm.SwitchingSubgradient(steps=1200, batch_size=60, test_size=240, evaluations=6), keeps_feasible=False
+        lambda: mm.SwitchingSubgradient(steps=900, batch_size=60, test_size=240, evaluations=6), keeps_feasible=False
     ),
     "primal_dual": SolverCase(
         lambda: mm.PrimalDual(steps=1200, batch_size=60, evaluations=6), keeps_feasible=False, convex_only=True
@@ -241,6 +241,10 @@ GALLERY = (
     "toy",
 )
 """Problems of the gallery, which tests/problems solves every time: to cross them with all solvers is a promise."""
+
+
+ALIKE = ("fair_auc_group", "fair_auc_intra", "fair_auc_active_ball", "quadratic", "worst_group_regularised")
+"""Problems that differ by numbers from one of the others: to cross them with all solvers is a promise too."""
 
 
 def promises(names: Iterable[str], kept: Iterable[str] = TYPICAL) -> list[Any]:

@@ -20,7 +20,7 @@ from minmaxcon.distributed import Processes, distribute, join
 from tests.cases import PROBLEMS, fair_auc, labelled
 
 SOLVERS: dict[str, Callable[[], mm.Solver]] = {
-    "smd": lambda: mm.SFLS(oracle=mm.SMD(steps=40, batch_size=25), levels=4),
+    "smd": lambda: mm.SFLS(oracle=mm.SMD(steps=40, batch_size=25), levels=2),
     "mirror_prox": lambda: mm.SFLS(oracle=mm.MirrorProx(steps=30), levels=4),
     "variance_reduced": lambda: mm.SFLS(oracle=mm.VarianceReduced(epochs=3, batch_size=10), levels=3),
     "iqrc": lambda: mm.IQRC(mm.SFLS(mm.SMD(steps=30, batch_size=10), levels=2), iterations=2),
@@ -147,9 +147,14 @@ def unequal(processes: Processes) -> dict[str, Any]:
     }
 
 
+def found_of(cases: Any) -> list[Any]:
+    """Return what cases give, each a name and its arguments."""
+    return [globals()[case](join(20.0), *arguments) for case, *arguments in cases]
+
+
 if __name__ == "__main__":
     try:
-        found = [globals()[case](join(20.0), *arguments) for case, *arguments in json.loads(sys.argv[2])]
+        found = found_of(json.loads(sys.argv[2]))
     except mm.MinMaxConError as failure:
         sys.stderr.write(f"error: {failure}\n")
         sys.exit(2)

@@ -12,6 +12,7 @@ import minmaxcon as mm
 from minmaxcon.core import Evidence, proved
 from tests import cases
 from tests.problem_library import HalfSquare, Linear, WorstGroup
+from tests.solvers.averaging.rivals import each, small
 
 EXACT = mm.SFLS(oracle=mm.MirrorProx(steps=150), tolerance=0.1)
 CLAIMS = (mm.Status.SOLVED, mm.Status.INFEASIBLE)
@@ -37,10 +38,10 @@ def test_the_bound_is_found_again_and_bounds_the_optimum(name: str) -> None:
         assert found.lower <= cases.optimum(name).objective + 1e-7
 
 
-@pytest.mark.parametrize("make", [cases.SOLVERS["conex"], cases.SOLVERS["primal_dual"], cases.SOLVERS["switching"]])
-def test_rivals_bring_their_multipliers(make: Any) -> None:
+@each
+def test_rivals_bring_their_multipliers(rival: str) -> None:
     problem = cases.fair_auc("inter_group", [0.1, 0.5])
-    solution = mm.solve(problem, make())
+    solution = mm.solve(problem, small(rival, steps=300))
     for run in range(2):
         own, mine = problem.take([run]), solution[run]
         assert mine.evidence.weights.shape == (1, 3)

@@ -126,7 +126,7 @@ def stream_of(rows: Any, **options: Any) -> mm.Stream:
 def test_two_solves_may_share_a_stream() -> None:
     """Interleaved step by step, they end as each does alone."""
     rows = labelled()
-    solver = mm.SFLS(oracle=mm.SMD(steps=20, batch_size=5, block=10), levels=2)
+    solver = mm.SFLS(oracle=mm.SMD(steps=20, batch_size=5, block=10), levels=1)
 
     def made() -> mm.MinMaxProblem:
         return mm.MinMaxProblem(HalfSquare(), [Linear(0.5)], mm.Ball(3, 6.0), stream_of(rows))

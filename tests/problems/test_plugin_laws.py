@@ -77,7 +77,7 @@ def test_engines(name: str) -> None:
     laws.engines_and_shapes_agree(plugin(name).load, **GALLERY[name].smallest)
 
 
-@pytest.mark.parametrize("name", promises(GALLERY, ["toy", "fair_regression"]))
+@pytest.mark.parametrize("name", promises(GALLERY, ["toy"]))
 def test_several_bounds(name: str) -> None:
     case = GALLERY[name]
     laws.several_bounds_in_one_solve(plugin(name).load(**case.bound, **case.small), case.oracle)
@@ -92,6 +92,6 @@ def test_common_refusals(name: str, option: str, value: Any) -> None:
         plugin(name).load(**{option: value})
 
 
-@pytest.mark.parametrize("name", promises(GALLERY, ["toy", "group_parity"]))
+@pytest.mark.parametrize("name", promises(GALLERY, ["toy"]))
 def test_command_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     laws.command_line_solves(name, GALLERY[name].measure, tmp_path, capsys)

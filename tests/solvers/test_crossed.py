@@ -19,11 +19,11 @@ from tests import cases
 
 
 def crossed(names: Iterable[str], others: Iterable[str], always: Iterable[str] = ()) -> list[Any]:
-    """Return all pairs; promises are those neither typical nor with others ``always`` crossed, but for the gallery."""
+    """Return all pairs; promises are those that are neither typical nor of a kind of their own with ``always``."""
     kept = set(always)
 
     def often(name: str, other: str) -> bool:
-        return name in cases.TYPICAL or (other in kept and name not in cases.GALLERY)
+        return name in cases.TYPICAL or (other in kept and name not in (*cases.GALLERY, *cases.ALIKE))
 
     return [
         pytest.param(name, other, marks=() if often(name, other) else pytest.mark.rel)
@@ -72,7 +72,10 @@ def test_what_is_returned_is_what_is_said(name: str, solver: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    cases.promises([n for n, case in cases.PROBLEMS.items() if case.convex], set(cases.PROBLEMS) - set(cases.GALLERY)),
+    cases.promises(
+        [n for n, case in cases.PROBLEMS.items() if case.convex],
+        set(cases.PROBLEMS) - {*cases.GALLERY, *cases.ALIKE},
+    ),
 )
 def test_sfls_solves_every_convex_problem_within_its_tolerance(name: str) -> None:
     solution, best = solved(name, "sfls"), float(cases.optimum(name).objective)

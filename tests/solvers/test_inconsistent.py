@@ -117,7 +117,7 @@ def test_each_of_several_runs_is_found_out() -> None:
 
 
 @pytest.mark.parametrize("engine", ["numpy", pytest.param("torch", marks=pytest.mark.rel)])
-@pytest.mark.parametrize("name", cases.promises(SOLVERS, ["smd", "conex"]))
+@pytest.mark.parametrize("name", cases.promises(SOLVERS, ["smd"]))
 def test_single_precision_is_no_contradiction(name: str, engine: str) -> None:
     """A sound problem in float32, far from the origin, where values are rounded most."""
     arrays = {key: cases.arrays()[key].astype(np.float32) for key in ("points", "costs")}

@@ -41,13 +41,17 @@ def test_a_parquet_file_of_many_rows_in_few_bytes_is_refused(tmp_path: Path) -> 
     refused(lambda: read_source(path), "unpacks to more than 200 times its size")
 
 
-@pytest.mark.parametrize("line", [b"\n", b"0\n", b" \n", b"0" * 2000 + b"\n"])
+@pytest.mark.parametrize(
+    "line", [b"\n", b"0" * 2000 + b"\n", *(pytest.param(line, marks=pytest.mark.rel) for line in (b"0\n", b" \n"))]
+)
 def test_a_compressed_table_of_many_lines_is_refused(line: bytes, tmp_path: Path) -> None:
     path = packed(tmp_path / "bomb.csv.gz", b"x\n", line)
     refused(lambda: read_source(path), "unpacks to more than 200 times its size")
 
 
-@pytest.mark.parametrize("line", [b"\n", b"1 1:1\n", b"# nothing\n"])
+@pytest.mark.parametrize(
+    "line", [b"1 1:1\n", *(pytest.param(line, marks=pytest.mark.rel) for line in (b"\n", b"# nothing\n"))]
+)
 def test_a_compressed_file_of_many_sparse_rows_is_refused(line: bytes, tmp_path: Path) -> None:
     path = packed(tmp_path / "bomb.libsvm.gz", b"1 1:1\n", line)
     refused(lambda: read_libsvm(path), "unpacks to more than 200 times its size")

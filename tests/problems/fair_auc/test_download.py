@@ -47,6 +47,7 @@ def test_downloads_that_do_not_exist() -> None:
         download("loanapp", "data")
 
 
+@pytest.mark.rel
 @pytest.mark.data
 def test_a9a_from_openml_is_a9a(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = (load_svmlight_file(str(shared_data / f"{file}.gz"), n_features=123) for file in ("a9a", "a9a.t"))
@@ -72,6 +73,14 @@ def test_a9a_from_openml_is_a9a(shared_data: Path, tmp_path: Path, monkeypatch: 
         with pytest.raises(DataError, match="nothing was written"):
             download("a9a", tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_another_table_than_a9a_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = SimpleNamespace(data=csr_matrix(np.eye(5, 123)), target=np.array(["-1", "1", "-1", "1", "-1"]))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: rows)
+    with pytest.raises(DataError, match="nothing was written"):
+        download("a9a", tmp_path / "data")
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.data

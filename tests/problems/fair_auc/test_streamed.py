@@ -105,12 +105,12 @@ def test_problems_of_one_data_set_do_not_change_one_another(large: Any) -> None:
 def test_a_solve_of_a_sorted_file_is_as_good_as_one_in_memory(folder: Path, large: Any) -> None:
     rows = in_memory(large)
     plain = build_problem(Dataset("drawn", rows, None, rows), resolve_metric("inter_group"), 0.05)
-    solver = mm.SFLS(oracle=mm.SMD())
+    solver = mm.SFLS(oracle=mm.SMD(steps=500), tolerance=0.02)
     streamed = mm.load_problem("fair_auc", data=folder, **COLUMNS, kappa=0.05, seed=3)
     one, other = mm.solve(streamed, solver), mm.solve(plain, solver)
     assert one.status is other.status is mm.Status.SOLVED
     start = exact_values(plain.family, plain.start_point(), plain.data)[0, 0]
-    assert one.objective == pytest.approx(other.objective, abs=0.005 * (start - other.certificate.lower))
+    assert one.objective == pytest.approx(other.objective, abs=0.02 * (start - other.certificate.lower))
     assert one.certificate.lower <= other.objective + 1e-9
     found = mm.plugin("fair_auc").evaluate(streamed, one.x)
     assert found["objective"] == pytest.approx(one.objective, rel=1e-9)
@@ -125,16 +125,16 @@ def test_a_solve_of_a_sorted_file_is_as_good_as_one_in_memory(folder: Path, larg
 
 def test_the_command_streams_what_needs_more_memory_than_it_may_use(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "big.parquet"
-    pq.write_table(pa.Table.from_pandas(frame(), preserve_index=False), path)
+    pq.write_table(pa.Table.from_pandas(frame(2000), preserve_index=False), path)
     words = ["solve", "fair_auc", "--data", str(path), "--label", "y", "--sensitive", "g", "--kappa", "0.1", "--quiet"]
-    words += ["--solver", "sfls", "--memory", "200K", "--dtype", "float32"]
+    words += ["--solver", "sfls", "--memory", "70K", "--dtype", "float32"]
     assert main([*words, "--out", str(tmp_path / "found")]) == 0
     told = capsys.readouterr().out
     assert "SOLVED" in told
     scores = ["predict", str(tmp_path / "found"), "--data", str(path), "--out", str(tmp_path / "scores.csv")]
     assert main(scores) == 0
     written = pd.read_csv(tmp_path / "scores.csv")
-    assert len(written) == N
+    assert len(written) == 2000
     words[words.index("--kappa") : words.index("--kappa") + 2] = ["--max-gap", "0.02"]
     assert main(words) == 2
     assert "error: --max-gap=0.02: looks at all scores at once" in capsys.readouterr().err
@@ -157,8 +157,9 @@ def test_a_libsvm_file_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert description["encoding"] == {"n_features": 3, "removed": 3, "format": "libsvm"}
 
 
-def test_the_checks_of_problems_hold(folder: Path) -> None:
-    check_problem(mm.load_problem("fair_auc", data=folder, **COLUMNS, kappa=0.1))
+def test_the_checks_of_problems_hold(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pandas(frame(500), preserve_index=False), tmp_path / "rows.parquet")
+    check_problem(mm.load_problem("fair_auc", data=tmp_path, **COLUMNS, kappa=0.1)).raise_if_failed()
 
 
 BAD: dict[str, Any] = {
@@ -183,12 +184,12 @@ def test_bad_options_are_refused(folder: Path, case: str) -> None:
 # ------------------------------------------------------------------------------------------------------ the classifier
 
 
-def numeric() -> pd.DataFrame:
-    return frame(20_000).drop(columns="kind").assign(y=lambda rows: (rows["y"] == "yes").astype(int))
+def numeric(n: int = 4000) -> pd.DataFrame:
+    return frame(n).drop(columns="kind").assign(y=lambda rows: (rows["y"] == "yes").astype(int))
 
 
 def test_the_classifier_fits_a_data_set_and_measures_all_rows(tmp_path: Path) -> None:
-    rows = numeric().sort_values(["y", "g"])
+    rows = numeric(20_000).sort_values(["y", "g"])
     pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "rows.parquet", row_group_size=3000)
     made = FairAUCClassifier("inter_group", max_gap=0.02, random_state=0, max_rows_per_cell=500)
     made.fit(tmp_path / "rows.parquet", "y", sensitive_features="g")

@@ -203,7 +203,7 @@ def test_every_setting_meets_the_target_and_makes_a_difference(rows: Rows, setti
 
 
 def test_the_same_seed_gives_the_same_bits(rows: Rows) -> None:
-    settings = {"validation_fraction": 0.3, "max_gap": 0.3, "objective": "quadratic_auc"}
+    settings = {"validation_fraction": 0.3, "max_gap": 1.0, "objective": "quadratic_auc"}
     first, second = (fitted(rows, **settings) for _ in range(2))
     np.testing.assert_array_equal(first.decision_function(rows.X), second.decision_function(rows.X))
     drawn = fitted(rows, **settings, random_state=_random_state(3))
@@ -222,7 +222,7 @@ def test_a_pipeline_passes_the_groups_on(rows: Rows) -> None:
         assert pipeline[-1].gap_.value == pytest.approx(expected.gap_.value, abs=1e-9)
 
 
-@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("routing", [pytest.param(False, marks=pytest.mark.rel), True])
 def test_a_grid_search_passes_the_groups_on(rows: Rows, routing: bool) -> None:
     # Groups of a fold must be those of its rows: the fit of fold k is repeated by hand.
     folds = [(np.arange(0, 600, 2), np.arange(1, 600, 2)), (np.arange(1, 600, 2), np.arange(0, 600, 2))]
@@ -320,7 +320,7 @@ def test_a_fitted_model_is_made_of_plain_states(rows: Rows, model: str) -> None:
     part = rows.take(slice(0, 120))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = fitted(part, model=model, time_limit=2.0)
+        found = fitted(part, model=model, time_limit=0.5)
     buffer = io.BytesIO()
     Plain(buffer).dump(found)
     again = pickle.loads(buffer.getvalue())

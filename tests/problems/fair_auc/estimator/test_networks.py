@@ -77,7 +77,7 @@ def test_a_factory_gets_the_number_of_features_and_leaves_torchs_seed_alone(rows
 
 
 def test_kappa_with_a_network(rows: Rows) -> None:
-    solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=100), levels=2), iterations=3)
+    solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=40), levels=2), iterations=2)
     found = FairAUCClassifier("group", kappa=0.5, model="mlp", solver=solver, random_state=0)
     found.fit(rows.X, rows.y, sensitive_features=rows.group)
     assert found.solution_.feasible

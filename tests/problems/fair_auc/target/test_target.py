@@ -20,8 +20,14 @@ from tests.problems.fair_auc.fits import check, fit, judged, rows
 Array = Any
 
 
-@pytest.mark.parametrize("objective", ["auc", "logistic"])
-@pytest.mark.parametrize("gap", [0.01, 0.05])
+@pytest.mark.parametrize(
+    "gap, objective",
+    [
+        (0.01, "auc"),
+        (0.05, "logistic"),
+        *(pytest.param(gap, one, marks=pytest.mark.rel) for gap, one in [(0.05, "auc"), (0.01, "logistic")]),
+    ],
+)
 @pytest.mark.parametrize("metric", DEFINITIONS)
 def test_the_gap_is_what_was_asked_for(metric: str, gap: float, objective: str) -> None:
     found = fit(metric, gap, objective=objective)
@@ -81,7 +87,7 @@ def test_nothing_better_was_at_hand() -> None:
     assert best == pytest.approx(found.surrogate["objective"], abs=1e-9)
     better = 0
     for scale in (1e-3, 1e-2, 1e-1):
-        for step in rng.normal(size=(100, 6)):
+        for step in rng.normal(size=(30, 6)):
             w = found.parameters + scale * np.linalg.norm(found.parameters) * step
             cheaper = loss(w) < best - 1e-3
             better += bool(cheaper and abs(sklearn_gap(rows().features @ w, masks)) <= gap)
@@ -97,7 +103,7 @@ def test_no_better_auc_was_at_hand() -> None:
     assert best >= roc_auc_score(rows().label, rows().features @ quadratic) - 1e-3
     better = 0
     for scale in (1e-3, 1e-2, 1e-1):
-        for step in rng.normal(size=(100, 6)):
+        for step in rng.normal(size=(30, 6)):
             w = found.parameters + scale * np.linalg.norm(found.parameters) * step
             scores = rows().features @ w
             better += bool(roc_auc_score(rows().label, scores) > best + 1e-3 and abs(sklearn_gap(scores, masks)) <= gap)
@@ -134,8 +140,7 @@ def test_a_target_of_nothing_on_the_training_rows() -> None:
 # ----------------------------------------------------------------------------------------------- weights, starts, draws
 
 
-@pytest.mark.parametrize("objective", ["auc", "logistic"])
-@pytest.mark.parametrize("metric", ["group", "intra_group"])
+@pytest.mark.parametrize("metric, objective", [("group", "auc"), ("intra_group", "logistic")])
 def test_weights_stand_for_copies(metric: str, objective: str) -> None:
     few = rows().select(np.arange(500))
     copies = np.random.default_rng(0).integers(1, 4, size=500)
@@ -221,7 +226,7 @@ def test_loading_solves_nothing_and_the_time_limit_holds_for_the_search_of_a_sta
     problem = build_target_problem(rows(), Target(metric="group", max_gap=0.02))
     short = mm.solve(problem, mm.SuccessiveApproximation(), time_limit=1e-9)
     assert (steps, short.status) == ([], mm.Status.BUDGET)
-    mm.solve(problem, mm.SuccessiveApproximation())
+    mm.solve(problem, mm.SuccessiveApproximation(iterations=4))
     assert len(steps) > 3
 
 
