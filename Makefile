@@ -32,8 +32,8 @@ test: .venv/.stamp
 
 docs: .venv/.stamp
 	rm -rf docs/api/generated docs/problems
-	$(BIN)/python -m sphinx -W --keep-going --jobs 2 --quiet -b html docs docs/_build/html
-	$(BIN)/python -m sphinx -W --keep-going --quiet -b doctest docs docs/_build/doctest
+	$(BIN)/python -m sphinx -W --keep-going --jobs 2 --quiet -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b doctest -d docs/_build/doctrees docs docs/_build/doctest
 	@echo "docs/_build/html/index.html"
 
 lint: .venv/.stamp

@@ -26,6 +26,7 @@ from minmaxcon.core import (
     Position,
     RefreshedProblem,
     Source,
+    WrappedFamily,
 )
 from minmaxcon.errors import InvalidInput, MinMaxConError, Unsupported
 
@@ -344,16 +345,16 @@ class Shards(Source):
         return f"Shards({self.size:,} rows in {self._processes.count} processes)"
 
 
-class _Averaged(ConstraintFamily):
-    """A family whose batch means and gradients are averaged over the processes."""
+class _Averaged(WrappedFamily):
+    """A family whose batch means and gradients are averaged over the processes; all of them refine with all rows."""
 
     def __init__(self, family: ConstraintFamily, shards: Shards) -> None:
-        super().__init__(family.constraints)
-        self._family, self._shards = family, shards
+        super().__init__(family)
+        self._shards = shards
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`ConstraintFamily.evaluate`; pieces of exact passes, unlike batches, are this process's alone."""
-        found = self._family.evaluate(x, batch)
+        found = self.family.evaluate(x, batch)
         if not isinstance(batch, _Drawn):
             return found
         both = self._shards.averaged(namespace(x).concat([found.F, found.G]))
@@ -363,19 +364,3 @@ class _Averaged(ConstraintFamily):
             return self._shards.averaged(found.pullback(y, a))
 
         return Evaluation(both[..., :levels], both[..., levels:], pullback)
-
-    def refine(self, x: Array, data: Source) -> Array:
-        """See :meth:`ConstraintFamily.refine`; all processes pass over all rows, or sum over their shards."""
-        return self._family.refine(x, data)
-
-    def knows_means(self, data: Source) -> bool:
-        """See :meth:`ConstraintFamily.knows_means`."""
-        return self._family.knows_means(data)
-
-    def means(self, x: Array, data: Source) -> Evaluation:
-        """See :meth:`ConstraintFamily.means`; its sums are of all shards."""
-        return self._family.means(x, data)
-
-    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
-        """See :meth:`ConstraintFamily.lagrangian_minimizer`."""
-        return self._family.lagrangian_minimizer(y, a, data, center, weight)

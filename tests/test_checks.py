@@ -6,6 +6,7 @@ There is one rule for numbers: what one check takes for a number, every other ta
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -322,8 +323,30 @@ def test_a_seed_goes_by_the_rule(build: Callable[..., Any], name: str) -> None:
     build(**{name: np.int64(3)})
 
 
+def test_no_number_that_a_public_name_takes_by_default_goes_unchecked() -> None:
+    """Whatever was added after the tables above: every parameter whose default is a number refuses a boolean."""
+    public = [getattr(mm, name) for name in mm.__all__ if name != "Needs"]  # which the author of a method declares
+    builds = [build for build in public if callable(build)] + [mm.plugin(name).load for name in mm.plugin_names()]
+    tried = 0
+    for build in builds:
+        try:
+            parameters = inspect.signature(build).parameters.values()
+        except ValueError:  # those of some built-in bases cannot be told
+            continue
+        defaults = {
+            one.name: one.default for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        }
+        for name, default in defaults.items() if inspect.Parameter.empty not in defaults.values() else ():
+            if isinstance(default, int | float) and not isinstance(default, bool):
+                tried += 1
+                with pytest.raises(InvalidInput, match=f"^{name}="):
+                    build(**{name: True})
+    assert tried > 80
+
+
 def test_the_sample_of_a_stream_of_rows_goes_by_the_rule() -> None:
     refused(fit, "max_rows_per_cell", [*NO_NUMBERS, 2.5])
+    refused(fit, "random_state", [True, 2.5])
 
 
 @pytest.mark.parametrize("dimension", [10**10, 2**62, 10**30, 1e300, 10**400])

@@ -1,6 +1,6 @@
 """The problem class and its interfaces: constraints, problems, level problems, sources, oracles and solutions."""
 
-from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint, WrappedFamily
 from minmaxcon.core.evidence import Evidence, Proved, proved
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.modulus import ModulusEstimate, ModulusWitness, estimate_modulus
@@ -41,6 +41,7 @@ __all__ = [
     "Status",
     "StochasticMinMaxConstraint",
     "TrueMeasure",
+    "WrappedFamily",
     "estimate_modulus",
     "proved",
 ]

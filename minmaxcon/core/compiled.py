@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, compiled, compiles, namespace
-from minmaxcon.core.constraint import ConstraintFamily, Evaluation, differentiated
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation, WrappedFamily, differentiated
 from minmaxcon.core.source import Batch, Source
 
 __all__ = ["CompiledFamily", "by_value", "engine_family", "kept_with", "padded"]
@@ -66,12 +66,12 @@ def engine_family(family: ConstraintFamily, data: Source) -> ConstraintFamily:
     return CompiledFamily(family, data.device)
 
 
-class CompiledFamily(ConstraintFamily):
+class CompiledFamily(WrappedFamily):
     """A family whose values and gradients are compiled; arguments and results are NumPy arrays."""
 
     def __init__(self, family: ConstraintFamily, device: str) -> None:
-        super().__init__(family.constraints)
-        self.family, self.device = family, device
+        super().__init__(family)
+        self.device = device
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`ConstraintFamily.evaluate`."""
@@ -89,19 +89,3 @@ class CompiledFamily(ConstraintFamily):
 
     def _gradient(self, x: Array, batch: Batch, y: Array, a: Array) -> Array:
         return self.family.evaluate(x, batch).pullback(y, a)
-
-    def refine(self, x: Array, data: Source) -> Array:
-        """See :meth:`ConstraintFamily.refine`."""
-        return self.family.refine(x, data)
-
-    def knows_means(self, data: Source) -> bool:
-        """See :meth:`ConstraintFamily.knows_means`."""
-        return self.family.knows_means(data)
-
-    def means(self, x: Array, data: Source) -> Evaluation:
-        """See :meth:`ConstraintFamily.means`."""
-        return self.family.means(x, data)
-
-    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
-        """See :meth:`ConstraintFamily.lagrangian_minimizer`."""
-        return self.family.lagrangian_minimizer(y, a, data, center, weight)

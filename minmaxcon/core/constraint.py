@@ -17,7 +17,14 @@ from minmaxcon.core.source import Batch, Source
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.geometry import InnerBlock
 
-__all__ = ["ConstraintFamily", "Evaluation", "SeparateFamily", "StochasticMinMaxConstraint", "family_of"]
+__all__ = [
+    "ConstraintFamily",
+    "Evaluation",
+    "SeparateFamily",
+    "StochasticMinMaxConstraint",
+    "WrappedFamily",
+    "family_of",
+]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -260,6 +267,56 @@ class ConstraintFamily(ABC):
             default) leaves the search to a general method.
         """
         return None
+
+
+class WrappedFamily(ConstraintFamily):
+    """A family that evaluates another in its own way, and knows the means and minimisers that the other knows.
+
+    Parameters
+    ----------
+    family : ConstraintFamily
+        The other.
+    constraints : sequence of StochasticMinMaxConstraint, optional
+        What is declared of the functions, by default what the other family declares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.core import WrappedFamily
+    >>> class Counted(WrappedFamily):
+    ...     calls = 0
+    ...
+    ...     def evaluate(self, x, batch):
+    ...         self.calls += 1
+    ...         return self.family.evaluate(x, batch)
+    >>> counted = Counted(mm.load_problem("toy").family)
+    >>> found = counted.evaluate(np.array([1.0]), {"target": np.array([2.0]), "shift": np.array([0.5])})
+    >>> found.F.round(2), counted.calls
+    (array([0.5, 0. ]), 1)
+    """
+
+    def __init__(
+        self, family: ConstraintFamily, constraints: Sequence[StochasticMinMaxConstraint] | None = None
+    ) -> None:
+        super().__init__(family.constraints if constraints is None else constraints)
+        self.family = family
+
+    def refine(self, x: Array, data: Source) -> Array:
+        """See :meth:`ConstraintFamily.refine`."""
+        return self.family.refine(x, data)
+
+    def knows_means(self, data: Source) -> bool:
+        """See :meth:`ConstraintFamily.knows_means`."""
+        return self.family.knows_means(data)
+
+    def means(self, x: Array, data: Source) -> Evaluation:
+        """See :meth:`ConstraintFamily.means`."""
+        return self.family.means(x, data)
+
+    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
+        """See :meth:`ConstraintFamily.lagrangian_minimizer`."""
+        return self.family.lagrangian_minimizer(y, a, data, center, weight)
 
 
 class SeparateFamily(ConstraintFamily):

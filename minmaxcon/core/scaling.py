@@ -15,7 +15,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.compiled import kept_with
-from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint, WrappedFamily
 from minmaxcon.core.level import LevelProblem
 from minmaxcon.core.oracle import Estimate
 from minmaxcon.core.problem import MinMaxProblem
@@ -92,13 +92,14 @@ def in_units(estimate: Estimate, problem: LevelProblem, scales: Any) -> Estimate
     return replace(estimate, weights=weights / total, scaled=a, values=values, upper=values.max(axis=1))
 
 
-class _ScaledFamily(ConstraintFamily):
+class _ScaledFamily(WrappedFamily):
     """The functions of a family, each divided by its scale."""
 
     def __init__(self, family: ConstraintFamily, scales: Any) -> None:
-        super().__init__([_ScaledFunction.of(f, float(s)) for f, s in zip(family.constraints, scales, strict=True)])
+        declared = [_ScaledFunction.of(f, float(s)) for f, s in zip(family.constraints, scales, strict=True)]
+        super().__init__(family, declared)
         blocks = [0 if f.dual is None else int(f.dual.dimension) for f in family.constraints]
-        self.family, self.inverse = family, 1.0 / np.asarray(scales, dtype=np.float64)
+        self.inverse = 1.0 / np.asarray(scales, dtype=np.float64)
         self.inner = np.repeat(self.inverse, blocks)
 
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
@@ -109,14 +110,6 @@ class _ScaledFamily(ConstraintFamily):
         xp = namespace(x)
         inverse, inner = xp.asarray(self.inverse, x), xp.asarray(self.inner, x)
         return Evaluation(found.F * inverse, found.G * inner, lambda y, a: found.pullback(y * inverse, a * inner))
-
-    def refine(self, x: Array, data: Source) -> Array:
-        """See :meth:`ConstraintFamily.refine`."""
-        return self.family.refine(x, data)
-
-    def knows_means(self, data: Source) -> bool:
-        """See :meth:`ConstraintFamily.knows_means`."""
-        return self.family.knows_means(data)
 
     def means(self, x: Array, data: Source) -> Evaluation:
         """See :meth:`ConstraintFamily.means`."""

@@ -439,8 +439,15 @@ def progress_lines(*, file: Any = None, prefix: str = "", first: float = 2.0, ev
         What each line begins with.
     first, every : float
         Seconds from the beginning to the first line, and from each line to the next.
+
+    Raises
+    ------
+    InvalidInput
+        If a number of seconds is none.
     """
-    stream, due = sys.stderr if file is None else file, first
+    said = "must be a number of seconds of at least 0."
+    due, every = number("first", first, said, least=0.0), number("every", every, said, least=0.0)
+    stream = sys.stderr if file is None else file
 
     def write(progress: Progress) -> None:
         nonlocal due

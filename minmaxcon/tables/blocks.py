@@ -80,11 +80,6 @@ class TableBlocks:
                 raise DataError(self.name, "is a folder without Parquet files; give one that holds them, or a file.")
             raise DataError(self.name, "has no rows; at least one was expected.")
 
-    @property
-    def text_names(self) -> tuple[str, ...]:
-        """The columns that may hold texts, by their types."""
-        return tuple(self._read.texts)
-
     def shard(self, number: int, shards: int) -> TableBlocks:
         """Return the files number, number + shards, ... of a data set of several files.
 
@@ -196,13 +191,6 @@ class _Arrow:
     def rows(self) -> int:
         return sum(self.counts)
 
-    @property
-    def texts(self) -> list[str]:
-        import pyarrow.types as types
-
-        numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-        return [field.name for field in self.schema if not any(kind(field.type) for kind in numbers)]
-
     def _compare(self, fragment: Any) -> None:
         """Refuse a file whose columns are not those of the first."""
         found = fragment.physical_schema
@@ -289,8 +277,6 @@ def _batches(fragment: Any, wanted: Sequence[str], block: int) -> Iterator[Any]:
 class _Frames:
     """Frames, one after the other."""
 
-    texts: tuple[str, ...] = ()
-
     def __init__(self, source: Any) -> None:
         self.name = "frames"
         once = hasattr(source, "__next__") or not (callable(source) or hasattr(source, "__iter__"))
@@ -310,7 +296,6 @@ class _Frames:
                 raise DataError(self.name, need)
             names, self.rows = found, self.rows + len(frame)
         self.names = names or ()
-        self.texts = self.names
 
     def _frames(self) -> Iterable[Any]:
         return self.source() if callable(self.source) else self.source
@@ -343,8 +328,6 @@ def _columns_of(frame: Any) -> tuple[str, ...]:
 
 class _Libsvm:
     """The lines of a LIBSVM file; the first pass counts rows and features."""
-
-    texts: tuple[str, ...] = ()
 
     def __init__(self, path: Path, n_features: int | None) -> None:
         self.path, self.name, self.rows = path, source_name(path), 0

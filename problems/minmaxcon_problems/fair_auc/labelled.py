@@ -114,10 +114,6 @@ class LabelledData:
         """Return the rows with standardised features."""
         return replace(self, features=scaler.transform(self.features))
 
-    def replace_rows(self, features: Any, label: Signs, group: Signs) -> LabelledData:
-        """Return other rows of the same kind, of two groups: names, values and encoding stay."""
-        return replace(self, features=features, label=label, group=group, more_groups=None)
-
 
 def _distinct(table: Table, column: Column) -> tuple[list[Value], NDArray[np.int64]]:
     """Return the different values of a column, sorted, and the index of each row's value."""

@@ -10,7 +10,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array
-from minmaxcon.checks import positive, seed_number
+from minmaxcon.checks import positive, seed_number, whole
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import LogisticLoss
 
@@ -153,7 +153,7 @@ class NeymanPearson(mm.ProblemPlugin):
         positive("bound", bound, several=True)
         train, test = _parts(data, seed_number("seed", seed))
         count, width = train.membership.shape[1], train.features.shape[1]
-        if target_class not in range(count):
+        if whole("target_class", target_class, 0) >= count:
             raise mm.InvalidInput("target_class", target_class, f"must be one of the classes 0 to {count - 1}.")
         arrays = {"features": train.features, "membership": train.membership}
         others = [k for k in range(count) if k != target_class]

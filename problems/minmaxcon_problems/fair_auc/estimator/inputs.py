@@ -331,9 +331,11 @@ def seed_of(random_state: Any) -> int:
 
     Raises InvalidInput where it is none of those that scikit-learn takes.
     """
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
     try:
+        if isinstance(random_state, bool):
+            raise ValueError
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError:
         raise InvalidInput(

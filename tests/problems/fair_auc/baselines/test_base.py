@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def test_sparse_rows_train_alike(dataset: Dataset) -> None:
     scipy_sparse = pytest.importorskip("scipy.sparse")
 
     def sparse(rows: LabelledData) -> LabelledData:
-        return rows.replace_rows(scipy_sparse.csr_array(rows.features), rows.label, rows.group)
+        return replace(rows, features=scipy_sparse.csr_array(rows.features))
 
     other = Dataset("sparse", sparse(dataset.train), sparse(dataset.test), sparse(dataset.test))
     for metric in ("group", "intra_group"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -200,11 +201,11 @@ def each_pair_of_engines() -> list[Any]:
 
     def dense(**options: Any) -> mm.MinMaxProblem:
         rows = labelled(4, sparse=True)
-        return fair_auc(rows=rows.replace_rows(rows.features.toarray(), rows.label, rows.group), **options)
+        return fair_auc(rows=replace(rows, features=rows.features.toarray()), **options)
 
     def torch(**options: Any) -> mm.MinMaxProblem:
         rows = labelled(4, sparse=True)
-        rows = rows.replace_rows(rows.features.toarray(), rows.label, rows.group)
+        rows = replace(rows, features=rows.features.toarray())
         return fair_auc(rows=rows, engine="torch", **options)
 
     return [pytest.param(dense, sparse, id="sparse"), pytest.param(dense, torch, id="torch")]

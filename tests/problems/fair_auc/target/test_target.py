@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,8 +113,8 @@ def test_no_better_auc_was_at_hand() -> None:
 
 def test_sparse_rows() -> None:
     dense = rows().features * (np.random.default_rng(0).random(rows().features.shape) < 0.4)
-    held = rows().replace_rows(scipy.sparse.csr_array(dense), rows().label, rows().group)
-    plain = rows().replace_rows(dense, rows().label, rows().group)
+    held = replace(rows(), features=scipy.sparse.csr_array(dense))
+    plain = replace(rows(), features=dense)
     one, other = fit(data=held), fit(data=plain)
     assert one.parameters == pytest.approx(other.parameters, abs=1e-6)
     check(one, plain, masks_of(plain, "inter_group"), 0.02)
@@ -241,7 +242,7 @@ def test_the_price_is_never_negative_on_training_data() -> None:
 @pytest.mark.parametrize("objective", ["auc", "quadratic_auc", "logistic"])
 @pytest.mark.parametrize("model", [mm.Linear, lambda width: mm.MLP(width, 3)], ids=["linear", "network"])
 def test_features_that_tell_nothing_give_a_constant_model(model: Any, objective: str) -> None:
-    constant = rows().replace_rows(np.ones_like(rows().features), rows().label, rows().group)
+    constant = replace(rows(), features=np.ones_like(rows().features))
     found = fit(data=constant, model=model(constant.features.shape[1]), objective=objective)
     assert (found.train_auc.value, found.train_gap.value) == (0.5, 0.0)
     assert found.status in {mm.Status.SOLVED, mm.Status.BUDGET}

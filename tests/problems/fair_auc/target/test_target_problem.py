@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_every_target_of_one_solve_is_met_as_if_alone() -> None:
 
 def test_scores_of_another_scale_make_no_difference() -> None:
     """Features in other units and a ball as much larger: the same scores."""
-    scaled = ROWS.replace_rows(ROWS.features * 1e-3, ROWS.label, ROWS.group)
+    scaled = replace(ROWS, features=ROWS.features * 1e-3)
     one = solved(build())
     other = solved(build(rows=scaled, radius=1e4))
     assert other.objective == pytest.approx(one.objective, abs=1e-6)
@@ -95,7 +96,7 @@ def test_defaults_of_models() -> None:
 
 @pytest.mark.parametrize("model", [mm.Linear(6), mm.MLP(6, 2)], ids=["linear", "network"])
 def test_sparse_rows_are_kept_for_linear_models_only(model: mm.Model) -> None:
-    held = ROWS.replace_rows(scipy.sparse.csr_array(ROWS.features), ROWS.label, ROWS.group)
+    held = replace(ROWS, features=scipy.sparse.csr_array(ROWS.features))
     problem = build("group", rows=held, model=model)
     features = problem.data.arrays["features"]
     assert hasattr(features, "tocsr") == isinstance(model, mm.Linear)
@@ -195,7 +196,7 @@ def test_empty_subsets_and_classes() -> None:
     lacking = rows.select(np.flatnonzero((rows.label > 0) | (rows.group < 0)))
     with pytest.raises(mm.DataError, match=r"negative & protected.*: 0"):
         build("intra_group", rows=lacking)
-    one = rows.replace_rows(rows.features, -np.ones(len(rows), int), rows.group)
+    one = replace(rows, label=-np.ones(len(rows), int))
     with pytest.raises(mm.DataError, match="one class only"):
         build("group", rows=one)
 

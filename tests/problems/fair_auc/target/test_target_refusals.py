@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def test_one_target_a_fit(bad: Any) -> None:
 
 @pytest.mark.parametrize("method", ["following", "bounds"])
 def test_rows_of_one_class(method: Any) -> None:
-    one = rows().replace_rows(rows().features, np.ones(len(rows()), int), rows().group)
+    one = replace(rows(), label=np.ones(len(rows()), int))
     with pytest.raises(mm.DataError, match=r"biased.*one class only; both are needed"):
         fit("group", data=one, method=method)
     with pytest.raises(mm.DataError, match="one class only"):
