@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,21 @@ from minmaxcon.arrays import Array, compiled, compiles, namespace
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, WrappedFamily, differentiated
 from minmaxcon.core.source import Batch, Source
 
-__all__ = ["CompiledFamily", "by_value", "engine_family", "kept_with", "padded"]
+__all__ = ["CompiledFamily", "by_value", "engine_family", "forget_changed", "kept_with", "padded"]
 
 _MOST = 16
 """Entries kept with a family; the oldest is dropped."""
 
+_DEEPEST = 20
+"""Levels of objects in objects whose content is looked at; what lies deeper counts by identity."""
+
 
 class _Kept(dict[Hashable, Any]):
-    """A cache of an object: copies and pickles of the object begin with an empty one."""
+    """A cache of an object, and the contents with which it was made; copies of the object begin with an empty one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.contents: dict[Hashable, Hashable] = {}
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
         return type(self), ()
@@ -35,6 +43,37 @@ def kept_with(family: ConstraintFamily, key: Hashable, make: Callable[[], Any]) 
             kept.pop(next(iter(kept)))
         kept[key] = make()
     return kept[key]
+
+
+def forget_changed(family: ConstraintFamily, *others: Any) -> None:
+    """Forget what was compiled for a family, if the family or one of ``others`` has changed since, also in place.
+
+    A compiled function holds what it has read as it was then, and would go on solving the problem of that time.
+    """
+    kept, found = vars(family).setdefault("_kept", _Kept()), _content((family, *others))
+    which = tuple(map(id, others))
+    if kept.contents.setdefault(which, found) != found:
+        kept.clear()
+        kept.contents = {which: found}
+
+
+def _content(value: Any, depth: int = 0) -> Hashable:
+    """Return a key that is equal for equal content: arrays by their bytes, objects by what a copy is made from."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        return type(value), repr(value)
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.shape, value.dtype.str, blake2b(value.tobytes(), digest_size=16).digest()
+    if isinstance(value, list | tuple):
+        return type(value), tuple(_content(part, depth + 1) for part in value)
+    if type(value) is dict:
+        return tuple((_content(name), _content(part, depth + 1)) for name, part in value.items())
+    if isinstance(value, type) or depth > _DEEPEST:
+        return id(value)
+    try:
+        reduced = value.__reduce_ex__(4)
+    except TypeError:  # a function of no module, an open file: nothing is known but which it is
+        return id(value)
+    return id(type(value)), reduced if isinstance(reduced, str) else _content(reduced[1:3], depth + 1)
 
 
 def by_value(value: Any) -> Hashable:
@@ -77,6 +116,7 @@ class CompiledFamily(WrappedFamily):
         """See :meth:`ConstraintFamily.evaluate`."""
         if namespace(x).traced:
             return self.family.evaluate(x, batch)
+        forget_changed(self)
         values = kept_with(self, "values", lambda: compiled(self._values, self.device))
         gradient = kept_with(self, "gradient", lambda: compiled(self._gradient, self.device))
         rows = dict(batch)

@@ -14,7 +14,7 @@ import numpy as np
 from minmaxcon.arrays import Array, compiled, compiles, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, whole
 from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
-from minmaxcon.core.compiled import by_value, kept_with, padded
+from minmaxcon.core.compiled import by_value, forget_changed, kept_with, padded
 from minmaxcon.core.runs import Layout, finite_runs, take_runs, where_runs
 from minmaxcon.core.source import Batches
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
@@ -129,6 +129,8 @@ class StochasticOracle(Oracle):
         """See :meth:`Oracle.begin`; ``effort`` sets the number of steps, accuracy and confidence are not used."""
         x = start.x
         xp = namespace(x)
+        if compiles(problem.data.engine):
+            forget_changed(problem.family, problem.primal)
         dual, y = first_dual(problem, start, self.entropy_weight, self.mixing, self.runs)
 
         def probe() -> tuple[Array, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from minmaxcon.core.compiled import padded
 from minmaxcon.oracles import SMD, ExtraGradient
 from minmaxcon.testing import check_problem
 from minmaxcon.testing.constraint import constraint_part
+from tests import cases
 
 pytest.importorskip("jax", reason="the extra jax is not installed")
 
@@ -256,3 +258,57 @@ def test_networks_are_compiled() -> None:
         made = mm.load_problem("fair_auc", model="mlp", engine=engine)
         ends.append(trajectory(made, SMD(steps=60, batch_size=20), [0.5])[-1])
     np.testing.assert_allclose(ends[1].x, np.asarray(ends[0].x), rtol=1e-8, atol=1e-10)
+
+
+class Away(Square):
+    """The square of the distance from points that are moved by what the author may change."""
+
+    def __init__(self) -> None:
+        self.center = np.zeros(3)
+
+    def terms(self, x: Any, batch: mm.Batch) -> tuple[Any, Any]:
+        return super().terms(x - self.center, batch)
+
+
+class AwayByHand(Away):
+    """The same with a gradient of its own, which is compiled within the steps alone."""
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        away = x[..., None, :] - self.center - batch["z"]
+        return mm.Evaluation((away**2).sum(-1).mean(-1), x[..., :0], lambda y, _: 2.0 * y[..., None] * away.mean(-2))
+
+
+def moved(function: type) -> mm.MinMaxProblem:
+    limit = Sum()
+    limit.bound = 5.0
+    z = np.random.default_rng(0).normal(0.5, 1.0, (60, 3))
+    return mm.MinMaxProblem(function(), [limit], mm.Ball(3, 2.0), mm.Finite({"z": z}, engine="jax"))
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "in place": lambda problem: problem.objective.center.__setitem__(..., 0.5),
+    "anew": lambda problem: setattr(problem.objective, "center", np.full(3, 0.5)),
+    "set": lambda problem: setattr(problem.primal, "radius", 0.1),
+}
+
+
+@pytest.mark.parametrize("change", ["in place", "anew"])
+def test_values_are_those_of_the_functions_as_they_are_now(change: str) -> None:
+    """A compiled function holds what it has read; the problem of that time must not be solved instead."""
+    problem, x = moved(Away), np.full((1, 3), 0.2)
+    assert isinstance(problem.data, mm.Finite)
+    for center in (0.0, 0.5):
+        expected = ((x - center - problem.data.arrays["z"]) ** 2).sum(-1).mean()
+        assert problem.at_level(0.0).values(x)[0, 0] == pytest.approx(expected, rel=1e-12)
+        CHANGES[change](problem)
+
+
+@pytest.mark.parametrize("change", cases.promises(CHANGES, ["in place"]))
+def test_steps_are_those_of_the_problem_as_it_is_now(change: str) -> None:
+    problem, fresh, oracle = moved(AwayByHand), moved(AwayByHand), SMD(steps=20, batch_size=5)
+    before = trajectory(problem, oracle, [2.0])[-1]
+    for one in (problem, fresh):
+        CHANGES[change](one)
+    after, expected = (trajectory(one, oracle, [2.0])[-1] for one in (problem, fresh))
+    np.testing.assert_array_equal(after.x, expected.x)
+    assert not np.array_equal(before.x, after.x)
