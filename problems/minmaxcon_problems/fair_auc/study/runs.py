@@ -35,6 +35,7 @@ __all__ = [
     "GOALS",
     "KAPPAS",
     "METHODS",
+    "NETWORK_REACH",
     "QUICK",
     "Effort",
     "TargetTrack",
@@ -114,6 +115,10 @@ _MARGIN = 2e-4
 _REFRESH = 8
 """Steps between two matrices of a network's curvature, which take most of the time where there are many features."""
 
+NETWORK_REACH = 1.0
+"""First trust region of a network, ten times the default: a step that damping makes short is none too long, and one
+that is shortened again gives all targets the same path."""
+
 _NETWORK_TOLERANCE = 1e-6
 """Damping makes the fall that first-order optimality promises a small part of what many steps bring."""
 
@@ -177,6 +182,7 @@ def track_targets(
             tolerance=target.objective.tolerance if linear else _NETWORK_TOLERANCE,
             margin=_MARGIN,
             refresh=1 if linear else _REFRESH,
+            **({} if linear else {"reach": NETWORK_REACH}),
         )
         hardly: list[Any] = []
         points: list[Any] = []

@@ -12,7 +12,18 @@ from minmaxcon_problems.fair_auc.baselines import BASELINES
 from minmaxcon_problems.fair_auc.datasets import DATASETS
 from minmaxcon_problems.fair_auc.metrics import METRICS, resolve_metric
 
-from .runs import BEYOND, CANDIDATES, FULL, GOALS, KAPPAS, METHODS, PAPER_WEIGHT, QUICK, run_configuration
+from .runs import (
+    BEYOND,
+    CANDIDATES,
+    FULL,
+    GOALS,
+    KAPPAS,
+    METHODS,
+    NETWORK_REACH,
+    PAPER_WEIGHT,
+    QUICK,
+    run_configuration,
+)
 
 __all__ = ["FairAUCStudy", "Panel"]
 
@@ -33,7 +44,7 @@ class Panel:
 _LEVEL_SETS = ("network_levels", "proximal", "kappas")
 _SETTINGS = {
     ("max_gap", True): ("linear", "warmup", "beyond_goals"),
-    ("max_gap", False): ("network", "eager", "network_warmup", "beyond", "beyond_goals"),
+    ("max_gap", False): ("network", "eager", "network_warmup", "network_reach", "beyond", "beyond_goals"),
     ("level_set", True): ("levels", "kappas"),
     ("level_set", False): (*_LEVEL_SETS, "paper_weight"),
     ("level_set_adaptive", False): _LEVEL_SETS,
@@ -101,6 +112,7 @@ class FairAUCStudy:
             "kappas": KAPPAS,
             "candidates": CANDIDATES,
             "paper_weight": PAPER_WEIGHT,
+            "network_reach": NETWORK_REACH,
         }
         names = _SETTINGS.get((method, panel.model == "linear"), ("baseline",))
         return {name: known[name] for name in (*names, "goals", "candidates")}
