@@ -269,6 +269,28 @@ def test_an_infeasible_problem_is_proved_so_where_convexity_is_declared() -> Non
     assert "its oracle said: " in wary.reason
 
 
+class Watched(mm.SFLS):
+    """SFLS that notes where it starts."""
+
+    starts: list[Any]
+
+    def init(self, problem: mm.MinMaxProblem, start: Any) -> Any:
+        self.starts.append((start.dual, start.memory))
+        return super().init(problem, start)
+
+
+def test_a_proximal_problem_starts_with_the_duals_and_step_sizes_of_the_one_before() -> None:
+    oracle: Any = Watched(oracle=mm.SMD(steps=50), levels=2)
+    oracle.starts = []
+    mm.solve(cases.quadratic(np.array([0.3, 0.6])), mm.IQRC(oracle=oracle, iterations=3, tolerance=1e-9), seed=0)
+    assert oracle.starts[0] == (None, None)
+    assert len(oracle.starts) == 3
+    for dual, memory in oracle.starts[1:]:
+        assert dual.weights.shape == (2, 2)
+        assert not np.allclose(dual.weights, 0.5)
+        assert (memory[0] > 0).all()
+
+
 def certified(solution: mm.Solution, problem: mm.MinMaxProblem, tolerance: float) -> bool:
     """Whether the exact proximal point of the point returned lies within the tolerance, which must be feasible."""
     weight = float(solution.trace["weight"][-1])

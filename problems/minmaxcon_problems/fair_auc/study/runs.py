@@ -41,6 +41,7 @@ __all__ = [
     "TargetTrack",
     "load_parts",
     "run_configuration",
+    "thinned_together",
     "track_level_sets",
     "track_targets",
 ]
@@ -321,7 +322,7 @@ def run_configuration(
     else:
         strengths = {"correlation": _PENALTIES, "proxy_lagrangian": GOALS}.get(method, (0.0,))
         tracks = [_baseline(method, effort.baseline).fit(parts, measure, strengths, model=scorer, seed=seed)]
-    tracks = _thinned(tracks, CANDIDATES)
+    tracks = thinned_together(tracks, CANDIDATES)
     asked = (1.0,) if method == "unconstrained" else GOALS
     points += _selected(tracks, parts, measure, asked)
     return {
@@ -338,7 +339,7 @@ def run_configuration(
     }
 
 
-def _thinned(tracks: Sequence[Track], most: int) -> list[Track]:
+def thinned_together(tracks: Sequence[Track], most: int) -> list[Track]:
     """Return the tracks with at most ``most`` candidates in all; what a short one leaves over goes to the others."""
     found, left = list(tracks), most
     for rank, place in enumerate(sorted(range(len(found)), key=lambda k: found[k].candidates)):

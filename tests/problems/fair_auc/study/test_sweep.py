@@ -14,11 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import minmaxcon as mm
+from minmaxcon_problems.fair_auc.baselines import Track
 from minmaxcon_problems.fair_auc.study.report import plan
-from minmaxcon_problems.fair_auc.study.study import Panel
+from minmaxcon_problems.fair_auc.study.runs import thinned_together
+from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from minmaxcon_problems.fair_auc.study.sweep import Configuration, Tick, read_run, run_sweep, write_run
 
 from .fake_study import FakeStudy, configurations
@@ -34,6 +37,29 @@ if __name__ == "__main__":
 
 
 COUNT = len(configurations())
+
+
+def test_a_file_depends_on_the_settings_of_its_own_method_alone() -> None:
+    study = FairAUCStudy()
+    linear, network = (Panel("a9a", "group", model) for model in ("linear", "mlp"))
+    asked = {(p.model, m): set(study.settings(p, m)) for p in (linear, network) for m in study.methods(p)}
+    assert asked["linear", "level_set"] == {"levels", "kappas", "goals", "candidates"}
+    assert "network" in asked["mlp", "max_gap"] - asked["linear", "max_gap"]
+    assert asked["mlp", "level_set"] - asked["mlp", "level_set_adaptive"] == {"paper_weight"}
+    assert asked["mlp", "proxy_lagrangian"] == {"baseline", "goals", "candidates"}
+    quick, full = (study.settings(network, "max_gap", quick) for quick in (True, False))
+    assert quick["network"] < full["network"]
+
+
+@pytest.mark.parametrize("moments, kept", [((5, 100), (5, 25)), ((40, 50), (15, 15)), ((3, 4), (3, 4))])
+def test_what_one_path_of_candidates_leaves_over_goes_to_the_other(moments: Any, kept: Any) -> None:
+    """Two runs each, 60 candidates in all; the last moment of each track stays."""
+    model = mm.Linear(1)
+    tracks = [Track(model, np.arange(2.0 * n).reshape(n, 2, 1), np.zeros(2), np.arange(n)) for n in moments]
+    for order in (1, -1):
+        found = thinned_together(tracks[::order], 60)[::order]
+        assert tuple(len(track.steps) for track in found) == kept
+        assert [track.steps[-1] for track in found] == [n - 1 for n in moments]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon_problems.fair_auc.target.fit import fit_target
-from minmaxcon_problems.fair_auc.target.followed import FollowedLoss, FrozenDistributions
+from minmaxcon_problems.fair_auc.target.followed import FollowedLoss, FrozenDistributions, RememberedScores
 from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import smooth_auc
@@ -24,7 +24,7 @@ Array = Any
 ROWS = labelled(4, n=150)
 POSITIVE = ROWS.label > 0
 CLASSES = np.stack([POSITIVE / POSITIVE.mean(), ~POSITIVE / (~POSITIVE).mean()], axis=1)
-MODELS = [("linear", "numpy"), ("linear", "torch"), ("mlp", "torch")]
+MODELS = [("linear", "numpy"), ("linear", "torch"), ("mlp", "torch"), ("mlp", "numpy")]
 
 
 def setting(name: str, engine: str) -> tuple[mm.Model, mm.Finite, Array, FollowedLoss]:
@@ -92,6 +92,30 @@ def test_a_refreshed_problem_follows_its_objective_too() -> None:
     observation = problem.measure.observe(x)
     assert observation.objective is not None
     assert values == pytest.approx([observation.objective[1][0], *observation.smoothed[0]], abs=1e-4)
+
+
+@pytest.mark.parametrize("model", [mm.MLP(3, 4), mm.Linear(3)])
+def test_scores_that_are_remembered_change_nothing_and_are_made_once_a_point(model: mm.Model) -> None:
+    """Measure, objective and sides of the gap ask for the same ones; other points and other rows are scored anew."""
+    rows = ROWS.features
+    asked: list[Any] = []
+
+    class Counting(type(model)):  # type: ignore[misc]  # of whichever model
+        def evaluate(self, w: Array, features: Array) -> Any:
+            asked.append(len(features))
+            return super().evaluate(w, features)
+
+    counting = Counting(3, 4) if isinstance(model, mm.MLP) else Counting(3)
+    remembered = RememberedScores(counting)
+    points = np.random.default_rng(0).normal(size=(2, 2, model.dimension))
+    part = rows[:50]
+    for w, few in ((points[0], rows), (points[0], rows), (points[0], part), (points[1], rows), (points[0], rows)):
+        scores, pullback = remembered.evaluate(w, few)
+        expected, pulled = model.evaluate(w, few)
+        np.testing.assert_array_equal(scores, expected)
+        np.testing.assert_array_equal(pullback(expected), pulled(expected))
+    again = [len(rows)] if model.linear else []
+    assert asked == [len(rows), *again, len(part), len(rows), len(rows)]
 
 
 def test_warmup_steps_tell_how_far_the_start_has_come() -> None:
