@@ -116,9 +116,9 @@ _MARGIN = 2e-4
 _REFRESH = 8
 """Steps between two matrices of a network's curvature, which take most of the time where there are many features."""
 
-NETWORK_REACH = 1.0
-"""First trust region of a network, ten times the default: a step that damping makes short is none too long, and one
-that is shortened again gives all targets the same path."""
+_LINEAR_REACH, NETWORK_REACH = 0.1, 1.0
+"""First trust regions. Damping makes the steps of a network short, and where they are shortened further all targets
+share one path for as long as there are steps."""
 
 _NETWORK_TOLERANCE = 1e-6
 """Damping makes the fall that first-order optimality promises a small part of what many steps bring."""
@@ -183,7 +183,7 @@ def track_targets(
             tolerance=target.objective.tolerance if linear else _NETWORK_TOLERANCE,
             margin=_MARGIN,
             refresh=1 if linear else _REFRESH,
-            **({} if linear else {"reach": NETWORK_REACH}),
+            reach=_LINEAR_REACH if linear else NETWORK_REACH,
         )
         hardly: list[Any] = []
         points: list[Any] = []
