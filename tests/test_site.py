@@ -41,7 +41,8 @@ async function look(page, width) {
   };
   const wide = inside.scrollingElement.scrollWidth - width;
   if (wide > 0) say(`the page is ${wide} px too wide`, "");
-  for (const e of inside.querySelectorAll(":is(img, p, li, dt, dd, td, code, h1, h2, h3):is(.bd-article *)")) {
+  const text = ":is(img, p, li, dt, dd, td, code, h1, h2, h3):is(.bd-article *, .prev-next-area *)";
+  for (const e of inside.querySelectorAll(text)) {
     const past = e.getBoundingClientRect().right - width;
     if (past > 1 && !scrolls(e)) say(`${e.tagName} ends ${Math.round(past)} px too far`, e.textContent || e.src);
   }
