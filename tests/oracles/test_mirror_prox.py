@@ -39,7 +39,9 @@ def start(problem: mm.MinMaxProblem, runs: int = 1, seed: int = 0) -> mm.Start:
     return mm.Start(problem.start_point(runs), None, mm.Position.start(np.random.default_rng(seed)))
 
 
-@pytest.mark.parametrize("name", cases.promises(CONVEX, [*cases.TYPICAL, "robust", "worst_group", "mixed_geometry"]))
+@pytest.mark.parametrize(
+    "name", cases.promises(CONVEX, ["fair_auc_inter", "quadratic_infeasible_start", "worst_group", "mixed_geometry"])
+)
 def test_bounds_hold_the_value_at_any_time(name: str) -> None:
     """D <= H <= U after every advance; both come near H, and U is the value at the point returned."""
     problem = cases.problem(name)
