@@ -215,7 +215,19 @@ _KEPT = 0.25
 """The share of the squared distance that the next query starts from."""
 
 
-class InverseSqrt(StepRule):
+class _Falling(StepRule):
+    r"""Steps and averaging weight that fall like :math:`1/\sqrt{t+1}`, from the scales with which a query starts."""
+
+    def next(
+        self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
+    ) -> tuple[Any, Any, Any, Any]:
+        """See :meth:`StepRule.next`."""
+        t, scale, dual_scale = memory
+        weight = (t + 1.0) ** -0.5
+        return _full(scale * weight, x), _full(dual_scale * weight, x), weight, (t + 1, scale, dual_scale)
+
+
+class InverseSqrt(_Falling):
     r""":math:`\eta_t = c/\sqrt{t+1}` and :math:`\tau_t = c_y/\sqrt{t+1}`, averaging weight :math:`1/\sqrt{t+1}`.
 
     Parameters
@@ -249,16 +261,8 @@ class InverseSqrt(StepRule):
         """See :meth:`StepRule.start`."""
         return 0, _column(self.scale, x), _column(self.dual_scale, x)
 
-    def next(
-        self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
-    ) -> tuple[Any, Any, Any, Any]:
-        """See :meth:`StepRule.next`."""
-        t, scale, dual_scale = memory
-        weight = (t + 1.0) ** -0.5
-        return _full(scale * weight, x), _full(dual_scale * weight, x), weight, (t + 1, scale, dual_scale)
 
-
-class Theory(StepRule):
+class Theory(_Falling):
     r"""The steps of the theorem.
 
     :math:`\eta_t = 2D_x^2\gamma_t` and :math:`\tau_t = 2D_y^2\gamma_t` with :math:`\gamma_t = 1/(M\sqrt{t+1})`, which
@@ -308,14 +312,6 @@ class Theory(StepRule):
         else:
             constant = _column(self.constant, x)
         return 0, 2.0 * primal_size / constant, 2.0 * dual_size / constant
-
-    def next(
-        self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
-    ) -> tuple[Any, Any, Any, Any]:
-        """See :meth:`StepRule.next`."""
-        t, scale, dual_scale = memory
-        weight = (t + 1.0) ** -0.5
-        return _full(scale * weight, x), _full(dual_scale * weight, x), weight, (t + 1, scale, dual_scale)
 
 
 def _full(step: Any, x: Array) -> Array:
