@@ -53,19 +53,20 @@ def automatic(problem: MinMaxProblem) -> Solver:
     not declared convex          :class:`IQRC` with the same two; with a proximal term, which IQRC would add, as convex
     ===========================  ==============================================================
 
-    Small is at most a million rows x variables x runs. Processor seconds to a feasible point within 1% of the optimum,
-    and the sum of their logarithms over the nine problems of the gallery, as ``python docs/figures/choice.py`` and its
-    ``--large`` printed them on a busy machine:
+    Small is at most a million rows x variables x runs, and any size where the family knows its means without a pass
+    (:meth:`minmaxcon.ConstraintFamily.knows_means`), as fair AUC of linear models does. Sums of the logarithms of the
+    processor seconds to a feasible point within 1% of the optimum, as ``python docs/figures/choice.py`` printed them on
+    a busy machine (:doc:`/experiments`):
 
-    =========================  ==============  ======  ===========  ==================
-    data                       rows x columns  by SMD  mirror-prox  variance reduction
-    =========================  ==============  ======  ===========  ==================
-    the gallery, sum of logs   200 to 88,000    -2.56        -5.63               -2.73
-    a9a, inter-group           4.0 million       0.92         6.17                3.01
-    =========================  ==============  ======  ===========  ==================
+    ==================================  ======  ===========  ==================
+    data                                by SMD  mirror-prox  variance reduction
+    ==================================  ======  ===========  ==================
+    the gallery, nine problems           -2.56        -5.63               -2.73
+    fair AUC, 24,000 to a million rows   -1.21        -2.58                1.76
+    ==================================  ======  ===========  ==================
 
-    Exact passes are first on seven of the nine problems, by samples and by seconds, and nothing in them is random.
-    Samples are first where a pass is long.
+    The first line is of an earlier version. Exact passes win where they cost little, and nothing in them is random.
+    Samples win where a pass is long.
     """
     if Needs(measure=True).missing(problem) is None:
         return named_solver("successive")
