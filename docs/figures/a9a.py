@@ -147,7 +147,7 @@ def race() -> None:
     def timed(folder: Path | None, several: list[float]) -> dict[str, float]:
         paths = [] if folder is None else [str(folder), str(folder / "problems")]
         path = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
-        asked = [sys.executable, "-c", _RACER, json.dumps([optima, several])]
+        asked = [sys.executable, "-P", "-c", _RACER, json.dumps([optima, several])]
         run = subprocess.run(  # noqa: S603 - this interpreter runs the text above
             asked, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=True
         )
