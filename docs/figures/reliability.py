@@ -118,7 +118,7 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "wrong_gradients": (
-        "No problem with a wrong gradient is called solved or infeasible, over 40 seeds.",
+        "A wrong gradient leads to no false claim, over 40 seeds.",
         ("tests/core/test_evidence.py::test_wrong_gradients",),
     ),
     "verify": (
