@@ -33,6 +33,9 @@ _SLACK = 1e-7
 _DRAWN = 12
 """Points of X at which tangents are tried."""
 
+_RAYS = (1.0, 0.3, 0.1, 1e-3)
+"""Where, on the way from u to each of them, tangents are tried."""
+
 _ROWS = 4096
 
 _SHARES = (1e-3, 1e-2, 1e-4)
@@ -145,14 +148,14 @@ def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = Non
     u = saddle.minimiser(problem.start_point(1)[0] if near is None else near)
     line = saddle.tangent(u)
     bound, vertex = saddle.least(line)
-    fault = saddle.below_its_tangent(u, line, vertex)
+    fault = saddle.below_a_tangent(u, line, vertex)
     for share in _SHARES * (0 if fault or saddle.closed else _ROUNDS):
         other = saddle.tangent(u + share * (vertex - u))
         bound, vertex, line = max(
             ((*saddle.least(mixed), mixed) for mixed in ((1 - g) * line + g * other for g in _MIXTURES)),
             key=lambda one: one[0],
         )
-    fault = fault or saddle.below_its_tangent(u, line, vertex)
+    fault = fault or saddle.below_a_tangent(u, line, vertex)
     if fault or not math.isfinite(bound):
         return Proved(*nothing, fault or "the bound is not finite.")
     if y[0] > 0:
@@ -191,39 +194,34 @@ class _Lagrangian:
             elif np.abs(part).max(initial=0.0) > 0:
                 self.fault = f"{function.name!r} has inner variables without a multiplier."
 
-    def values(self, points: Any) -> tuple[Any, Any]:
-        """Return L at points (P, d), and the sum of the sizes of its terms."""
-        value, size, _ = self._pass(namespace(self.like).asarray(points, self.like))
-        return value, size
-
-    def _pass(self, x: Any, pulled: bool = False) -> tuple[Any, Any, Any]:
-        """Return value and size of L at points, and where it is asked for the gradient of the expectations.
+    def _pass(self, x: Any) -> tuple[Any, Any, Any]:
+        """Return value, size of the terms and gradient of L at points (P, d).
 
         No piece is kept, so that memory does not grow with the data.
         """
-        weights, scaled = (namespace(self.like).asarray(part[None], self.like) for part in (self.y, self.a))
+        xp, count = namespace(self.like), int(x.shape[0])
+        weights, scaled = (xp.asarray(np.tile(part, (count, 1)), self.like) for part in (self.y, self.a))
 
         def means(batch: Any) -> tuple[Any, ...]:
             found = self.problem.family.evaluate(x, batch)
-            return (found.F, found.G, found.pullback(weights, scaled)) if pulled else (found.F, found.G)
+            return found.F, found.G, found.pullback(weights, scaled)
 
         parts = [np.asarray(to_numpy(part), dtype=np.float64) for part in self.data.summed(means, _ROWS)]
-        summed, gradient, k = np.concatenate(parts[:2], axis=1), parts[2] if pulled else None, len(self.y)
+        summed, gradient, k = np.concatenate(parts[:2], axis=1), parts[2], len(self.y)
         moved = summed[:, :k] - self.bounds
         value = moved @ self.y + summed[:, k:] @ self.a - self.penalty
         size = np.abs(moved) @ self.y + np.abs(summed[:, k:]) @ np.abs(self.a) + abs(self.penalty)
         if self.problem.proximal is not None:
             term = np.asarray(to_numpy(self.problem.proximal.value(self.problem.primal, x)), dtype=np.float64)
             value, size = value + term, size + np.abs(term)
+            slope = to_numpy(self.problem.proximal.gradient(self.problem.primal, x))
+            gradient = gradient + np.asarray(slope, dtype=np.float64)
         return value, size, gradient
 
     def at(self, u: Any) -> tuple[float, float, Any]:
         """Return value, size and gradient at a point (d,)."""
-        x = namespace(self.like).asarray(u[None], self.like)
-        value, size, gradient = self._pass(x, pulled=True)
-        if self.problem.proximal is not None:
-            gradient = gradient + np.asarray(to_numpy(self.problem.proximal.gradient(self.problem.primal, x)))
-        return float(value[0]), float(size[0]), np.asarray(gradient, dtype=np.float64)[0]
+        value, size, gradient = self._pass(namespace(self.like).asarray(u[None], self.like))
+        return float(value[0]), float(size[0]), gradient[0]
 
     def tangent(self, u: Any) -> Any:
         """Return the tangent at a point (d,), a vector: its constant, the size of its terms, and its gradient."""
@@ -252,17 +250,24 @@ class _Lagrangian:
             found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300)[0])[0]
         return np.asarray(found, dtype=np.float64)
 
-    def below_its_tangent(self, u: Any, line: Any, vertex: Any) -> str:
-        """Say where L lies below tangents from near u, so that it is not convex or the gradient is none."""
+    def below_a_tangent(self, u: Any, line: Any, vertex: Any) -> str:
+        """Say where L lies below a tangent, so that it is not convex or the gradient is none.
+
+        Tried are the tangent that proves the bound, and those at points on rays from u: along a ray that leaves convex
+        ground one of two neighbours lies below the tangent at the other, although both may lie above the one at u.
+        """
         drawn = np.asarray(self.problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
         far = np.concatenate([drawn, vertex[None], np.asarray(to_numpy(self.problem.start_point(1)), dtype=np.float64)])
-        tried = np.concatenate([u + share * (far - u) for share in (1.0, 0.1, 1e-3)])
+        tried = np.concatenate([u + share * (far - u) for share in _RAYS])
+        values, sizes, gradients = self._pass(namespace(self.like).asarray(tried, self.like))
         with np.errstate(over="ignore", invalid="ignore"):
-            values, sizes = self.values(tried)
-            below = line[0] + tried @ line[2:] - values
-        allowed = _SLACK * (sizes + line[1])
-        worst = int(np.nanargmax(below - allowed)) if np.isfinite(below).any() else 0
-        if np.isfinite(below[worst]) and below[worst] > allowed[worst]:
+            slopes = np.concatenate([line[None, 2:], gradients])
+            constants = np.concatenate([line[:1], values - (gradients * tried).sum(1)])
+            terms = np.concatenate([line[1:2], sizes + (np.abs(gradients) * np.abs(tried)).sum(1)])
+            below = constants + tried @ slopes.T - values[:, None]
+            below -= _SLACK * (sizes[:, None] + terms + np.abs(tried) @ np.abs(slopes).T)
+        worst = float(np.max(below, initial=0.0, where=np.isfinite(below)))
+        if worst > 0:
             fault = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
-            return f"the Lagrangian lies {below[worst]:.3g} below its tangent, so {fault}"
+            return f"the Lagrangian lies {worst:.3g} below its tangent, so {fault}"
         return ""
