@@ -259,8 +259,8 @@ class _Lagrangian:
         drawn = np.asarray(self.problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
         far = np.concatenate([drawn, vertex[None], np.asarray(to_numpy(self.problem.start_point(1)), dtype=np.float64)])
         tried = np.concatenate([u + share * (far - u) for share in _RAYS])
-        values, sizes, gradients = self._pass(namespace(self.like).asarray(tried, self.like))
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # somewhere in X a function may have no value
+            values, sizes, gradients = self._pass(namespace(self.like).asarray(tried, self.like))
             slopes = np.concatenate([line[None, 2:], gradients])
             constants = np.concatenate([line[:1], values - (gradients * tried).sum(1)])
             terms = np.concatenate([line[1:2], sizes + (np.abs(gradients) * np.abs(tried)).sum(1)])

@@ -54,15 +54,15 @@ def automatic(problem: MinMaxProblem) -> Solver:
     ===========================  ==============================================================
 
     Small is at most a million rows x variables x runs, and any size where the family knows its means without a pass
-    (:meth:`minmaxcon.ConstraintFamily.knows_means`), as fair AUC of linear models does. Sums of the logarithms of the
-    processor seconds to a feasible point within 1% of the optimum, as ``python docs/figures/choice.py`` printed them on
-    a busy machine (:doc:`/experiments`):
+    (:meth:`minmaxcon.ConstraintFamily.knows_means`). Sums of the logarithms of the processor seconds to a feasible
+    point within 1% of the optimum, as ``python docs/figures/choice.py`` printed them on a busy machine
+    (:doc:`/experiments`):
 
     ==================================  ======  ===========  ==================
     data                                by SMD  mirror-prox  variance reduction
     ==================================  ======  ===========  ==================
     the gallery, nine problems           -2.56        -5.63               -2.73
-    fair AUC, 24,000 to a million rows   -1.21        -2.58                1.76
+    means known, 24,000 rows and more    -1.21        -2.58                1.76
     ==================================  ======  ===========  ==================
 
     The first line is of an earlier version. Exact passes win where they cost little, and nothing in them is random.

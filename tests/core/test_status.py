@@ -15,7 +15,7 @@ def test_the_table_of_the_documentation_is_complete() -> None:
     text = START.read_text(encoding="utf-8")
     named = set(re.findall(r"^   ``(\w+)`` +\w", text, re.MULTILINE))
     assert named == {str(status) for status in mm.Status}
-    assert f"One of {NUMBERS[len(mm.Status)]}." in text
+    assert f"one of {NUMBERS[len(mm.Status)]} statuses." in text
     assert repr(mm.Status.SOLVED.value) in text
 
 

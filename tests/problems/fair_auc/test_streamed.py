@@ -82,8 +82,10 @@ def test_the_problem_is_that_of_the_same_rows_in_memory(large: Any, folder: Path
     scorer, engine = (mm.Linear(6), "numpy") if model == "linear" else (mm.mlp(6), "torch")
     plain = build_problem(dataset, resolve_metric("inter_group"), 0.1, model=scorer, engine=engine, seed=3)
     points = streamed.primal.sample(np.random.default_rng(0), 3)
-    points = mm.arrays.namespace(plain.data.like).asarray(points, plain.data.like)
-    one, other = (exact_values(each.family, points, each.data) for each in (streamed, plain))
+    one, other = (
+        exact_values(each.family, mm.arrays.namespace(each.data.like).asarray(points, each.data.like), each.data)
+        for each in (streamed, plain)
+    )
     np.testing.assert_allclose(one, other, rtol=1e-9)
     moments = np.random.default_rng(1).normal(size=(5, 2))
     for function, same in zip(streamed.constraints, plain.constraints, strict=True):
