@@ -13,7 +13,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
-LONG = {"fair_generalise", "fair_targets", "from_paper", "new_oracle", "new_problem", "new_source"}
+LONG = {"fair_generalise", "fair_targets", "from_paper", "new_oracle", "new_problem", "new_source", "what_now"}
 CASES = [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in LONG else []) for path in EXAMPLES]
 INCLUDES = re.compile(r"^\.\. literalinclude:: (\S+)\n((?:   :.*\n)+)", flags=re.MULTILINE)
 

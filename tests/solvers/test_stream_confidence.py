@@ -52,6 +52,7 @@ def test_the_confidence_is_kept_over_200_seeds() -> None:
     assert sum(bool(solution.feasible) for solution in solutions) >= 190
 
 
+@pytest.mark.rel
 def test_the_width_falls_with_the_root_of_the_samples() -> None:
     """The distance of the bound from the objective that it bounds, of 16 times the samples."""
     problem, _ = half_space()

@@ -32,7 +32,7 @@ def shared(name: str, folder: Path, seed: int = 0) -> Dataset:
     return load_dataset(name, data_dir=folder, seed=seed)
 
 
-QUICK = [("a9a", "inter_group"), ("compas", "group")]
+QUICK = [("compas", "group")]
 
 
 @pytest.mark.data

@@ -141,6 +141,7 @@ def test_the_starting_point_meets_every_target() -> None:
         assert problem.measure.observe(problem.start_point()).values.tolist() == [[0.0, 0.0]]
 
 
+@pytest.mark.rel
 def test_any_network() -> None:
 
     torch.manual_seed(0)
