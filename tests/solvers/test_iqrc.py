@@ -22,6 +22,7 @@ def iqrc(steps: int = 400, levels: int = 5, **settings: Any) -> mm.IQRC:
     return mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=steps, batch_size=100), levels=levels), **settings)
 
 
+@pytest.mark.rel
 def test_default_settings_approach_the_optimum_of_a_convex_problem() -> None:
     problem, best = cases.problem("fair_auc_inter"), float(cases.optimum("fair_auc_inter").objective)
     solution = mm.solve(problem, mm.IQRC(iterations=2), seed=0)

@@ -83,6 +83,7 @@ def test_another_table_than_a9a_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.rel
 @pytest.mark.data
 def test_the_other_files_come_from_their_archives(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

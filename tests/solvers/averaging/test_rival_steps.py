@@ -142,7 +142,8 @@ def test_multipliers_are_capped_by_what_the_start_tells(rival: str) -> None:
     assert next(mm.iterate(tiny(), small(rival, cap=7.0))).iterate.cap.item() == 7.0  # that start is not feasible
 
 
-@pytest.mark.parametrize("rival", [pytest.param("conex", marks=pytest.mark.rel), "primal_dual"])
+@pytest.mark.rel
+@pytest.mark.parametrize("rival", ["conex", "primal_dual"])
 def test_multipliers_do_not_run_away(rival: str) -> None:
     """Large steps in both variables feed each other where nothing bounds them, as on this portfolio."""
     best = float(cases.optimum("cvar_portfolio").objective)

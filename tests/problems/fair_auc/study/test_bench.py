@@ -114,6 +114,7 @@ def test_without_peers_none_is_measured_and_none_is_missed():
     assert [target.name for target in result.targets] == ["us a step, R = 1"]
 
 
+@pytest.mark.rel
 def test_problems_are_measured_interpreted_and_compiled(monkeypatch):
     pytest.importorskip("jax", reason="the extra jax is not installed")
     monkeypatch.setattr(bench, "plugin_names", lambda: ("toy",))

@@ -78,6 +78,7 @@ def test_following_the_true_auc_gives_no_smaller_auc(metric: str) -> None:
     compare(metric)
 
 
+@pytest.mark.rel
 def test_fits_by_this_method() -> None:
     """As the method of a fit, with few pairs of bounds: its report is true."""
     found = fit("intra_group", 0.05, ROWS, method="bounds")

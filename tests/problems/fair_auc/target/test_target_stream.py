@@ -142,6 +142,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
     assert one.x.tobytes() == other.x.tobytes()
 
 
+@pytest.mark.rel
 def test_another_method_inside() -> None:
     """On finite data the level-set method reaches what linearised steps reach, within a hundredth of the AUC."""
     rows = biased(0, n=600)
