@@ -21,6 +21,7 @@ def test_the_suite_of_scikit_learn(estimator: Any, check: Any) -> None:
 
 @pytest.mark.rel
 @pytest.mark.filterwarnings("ignore:No sensitive_features were given")
+@pytest.mark.filterwarnings("ignore:30 features tell .* rows apart")
 @pytest.mark.filterwarnings("ignore:partial_fit starts from the fitted model")
 @parametrize_with_checks([FairAUCClassifier(), FairAUCClassifier(objective="logistic")])
 def test_the_suite_of_scikit_learn_with_other_objectives(estimator: Any, check: Any) -> None:
