@@ -248,7 +248,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_plug_in_without_evaluation_or_model_is_served_as_far_as_it_goes(
     call: Callable[..., Any], tmp_path: Path
 ) -> None:
-    done = call("solve", "foreign", "--time-limit", 0.3, "--json", "--out", tmp_path / "r")
+    done = call("solve", "foreign", "--time-limit", 1.0, "--json", "--out", tmp_path / "r")
     result = json.loads(done.out)
     assert result["recomputed"] is False
     assert "test" not in result
