@@ -138,6 +138,7 @@ def test_30_small_problems_end_within_a_hundredth_of_a_conic_solver() -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_million_steps_in_single_precision_stay_near_double() -> None:
     """Rounding accumulates neither in the averages nor in the weights, and large gradients overflow nothing."""
     found = {}
@@ -159,6 +160,7 @@ def test_a_million_steps_in_single_precision_stay_near_double() -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_500_fits_leave_nothing_behind() -> None:
     rows = biased_rows(150, seed=1)
 
