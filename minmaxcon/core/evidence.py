@@ -34,12 +34,12 @@ _DRAWN = 12
 """Points of X at which tangents are tried."""
 
 _RAYS = (1.0, 0.3, 0.1, 1e-3)
-"""Where, on the way from u to each of them, tangents are tried."""
+"""Shares of the way from u to each of these points at which tangents are tried."""
 
 _ROWS = 4096
 
 _SHARES = (1e-3, 1e-2, 1e-4)
-"""Where, on the way from u to the vertex that attains the bound, another tangent is tried."""
+"""Shares of the way from u to the vertex that attains the bound at which another tangent is tried."""
 
 _ROUNDS = 8
 _MIXTURES = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
@@ -148,14 +148,15 @@ def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = Non
     u = saddle.minimiser(problem.start_point(1)[0] if near is None else near)
     line = saddle.tangent(u)
     bound, vertex = saddle.least(line)
-    fault = saddle.below_a_tangent(u, line, vertex)
+    tried = saddle.around(u, vertex)
+    fault = tried.below(tried.lines) or tried.below(line[None])
     for share in _SHARES * (0 if fault or saddle.closed else _ROUNDS):
         other = saddle.tangent(u + share * (vertex - u))
         bound, vertex, line = max(
             ((*saddle.least(mixed), mixed) for mixed in ((1 - g) * line + g * other for g in _MIXTURES)),
             key=lambda one: one[0],
         )
-    fault = fault or saddle.below_a_tangent(u, line, vertex)
+    fault = fault or tried.below(line[None])
     if fault or not math.isfinite(bound):
         return Proved(*nothing, fault or "the bound is not finite.")
     if y[0] > 0:
@@ -250,22 +251,36 @@ class _Lagrangian:
             found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300)[0])[0]
         return np.asarray(found, dtype=np.float64)
 
-    def below_a_tangent(self, u: Any, line: Any, vertex: Any) -> str:
-        """Say where L lies below a tangent, so that it is not convex or the gradient is none.
-
-        Tried are the tangent that proves the bound, and those at points on rays from u: along a ray that leaves convex
-        ground one of two neighbours lies below the tangent at the other, although both may lie above the one at u.
-        """
+    def around(self, u: Any, vertex: Any) -> _Tried:
+        """Return points on rays from u to others of X, with the values and the tangents there."""
         drawn = np.asarray(self.problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
         far = np.concatenate([drawn, vertex[None], np.asarray(to_numpy(self.problem.start_point(1)), dtype=np.float64)])
-        tried = np.concatenate([u + share * (far - u) for share in _RAYS])
+        points = np.concatenate([u + share * (far - u) for share in _RAYS])
         with np.errstate(all="ignore"):  # somewhere in X a function may have no value
-            values, sizes, gradients = self._pass(namespace(self.like).asarray(tried, self.like))
-            slopes = np.concatenate([line[None, 2:], gradients])
-            constants = np.concatenate([line[:1], values - (gradients * tried).sum(1)])
-            terms = np.concatenate([line[1:2], sizes + (np.abs(gradients) * np.abs(tried)).sum(1)])
-            below = constants + tried @ slopes.T - values[:, None]
-            below -= _SLACK * (sizes[:, None] + terms + np.abs(tried) @ np.abs(slopes).T)
+            values, sizes, slopes = self._pass(namespace(self.like).asarray(points, self.like))
+            constants = values - (slopes * points).sum(axis=1)
+            terms = sizes + (np.abs(slopes) * np.abs(points)).sum(axis=1)
+        return _Tried(points, values, sizes, np.column_stack([constants, terms, slopes]))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Tried:
+    """Points (P, d), the values of L there and the sizes of their terms (P,), and its tangents (P, 2 + d)."""
+
+    points: Any
+    values: Any
+    sizes: Any
+    lines: Any
+
+    def below(self, lines: Any) -> str:
+        """Say where L lies below one of the tangents (T, 2 + d), so that it is not convex or the gradient is none.
+
+        Along a ray that leaves convex ground one of two neighbours lies below the tangent at the other, although both
+        may lie above the tangent that proves the bound.
+        """
+        with np.errstate(all="ignore"):
+            below = lines[:, 0] + self.points @ lines[:, 2:].T - self.values[:, None]
+            below -= _SLACK * (self.sizes[:, None] + lines[:, 1] + np.abs(self.points) @ np.abs(lines[:, 2:]).T)
         worst = float(np.max(below, initial=0.0, where=np.isfinite(below)))
         if worst > 0:
             fault = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
