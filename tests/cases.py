@@ -253,6 +253,22 @@ def promises(names: Iterable[str], kept: Iterable[str] = TYPICAL) -> list[Any]:
     return [pytest.param(name, marks=() if name in always else pytest.mark.rel) for name in names]
 
 
+RESULT: dict[str, Any] = {
+    "status": "solved",
+    "feasible": True,
+    "objective": 1.0,
+    "constraints": [-1.0],
+    "certificate": {"kind": "none", "upper": None, "lower": None, "gap": None, "confidence": 0.0},
+    "steps": 1,
+    "seconds": 0.5,
+    "settings": {},
+    "versions": {},
+    "reason": "",
+    "evidence": {"x": [0.0]},
+}
+"""A result as result.json holds it."""
+
+
 @cache
 def problem(name: str) -> mm.MinMaxProblem:
     """Return a problem of the table; problems are values and may be shared."""

@@ -237,19 +237,6 @@ def contents(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], Any]]]:
     parquet = io.BytesIO()
     pq.write_table(table, parquet)
     libsvm = b"1 1:0.5 3:2\n-1 2:1e-3 # note\n"
-    record = {
-        "status": "solved",
-        "feasible": True,
-        "objective": 1.0,
-        "constraints": [-1.0],
-        "steps": 1,
-        "seconds": 0.5,
-        "settings": {},
-        "versions": {},
-        "reason": "",
-        "evidence": {"x": [0.0]},
-        "certificate": {"kind": "none", "upper": None, "lower": None, "gap": None, "confidence": 0.0},
-    }
     model = model_bytes({"weight": np.arange(3.0)}, {"problem": "fair_auc", "model": "linear", "features": ["a", "b"]})
     mm.solve(cases.problem("quadratic"), QUICK, seed=0, checkpoint=folder / "kept")
     state = next(path for path in sorted((folder / "kept").iterdir()) if path.is_file())
@@ -269,7 +256,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], Any]]]:
         "part.parquet": (parquet.getvalue(), in_blocks),
         "rows.libsvm": (libsvm, read_libsvm),
         "model.safetensors": (model, read_model),
-        "result.json": (json.dumps(record).encode(), lambda path: read_result(path.parent)),
+        "result.json": (json.dumps(cases.RESULT).encode(), lambda path: read_result(path.parent)),
         "state": (state.read_bytes(), resumed),
     }
 

@@ -270,7 +270,9 @@ class ConstraintFamily(ABC):
 
 
 class WrappedFamily(ConstraintFamily):
-    """A family that evaluates another in its own way, and knows the means and minimisers that the other knows.
+    """A family that evaluates the functions of another in its own way, and knows the means and minimisers it knows.
+
+    One whose functions are not those of the other overrides :meth:`means` and :meth:`lagrangian_minimizer` too.
 
     Parameters
     ----------

@@ -34,15 +34,11 @@ class Observation(ABC):
     --------
     >>> import numpy as np
     >>> import minmaxcon as mm
-    >>> class First(mm.StochasticMinMaxConstraint):  # f(x) = x_1, the surrogate
-    ...     name, convex, bound = "first", True, 0.3
-    ...     def evaluate(self, x, batch):
-    ...         return mm.Evaluation(x[..., 0], x[..., :0], lambda y, a: y[..., None] * np.eye(x.shape[-1])[0])
     >>> class Seen(mm.Observation):  # t(x) = x_1, rounded to tenths
     ...     def __init__(self, x):
     ...         self.values, self.smoothed = x[:, :1].round(1), x[:, :1]
     ...     def surrogates(self):
-    ...         return [First()]
+    ...         return []  # m constraints, see RefreshedProblem
     >>> seen = Seen(np.array([[0.12, 5.0]]))
     >>> seen.values, seen.smoothed
     (array([[0.1]]), array([[0.12]]))
@@ -75,15 +71,11 @@ class TrueMeasure(ABC):
     --------
     >>> import numpy as np
     >>> import minmaxcon as mm
-    >>> class First(mm.StochasticMinMaxConstraint):  # f(x) = x_1, the surrogate
-    ...     name, convex, bound = "first", True, 0.3
-    ...     def evaluate(self, x, batch):
-    ...         return mm.Evaluation(x[..., 0], x[..., :0], lambda y, a: y[..., None] * np.eye(x.shape[-1])[0])
     >>> class Seen(mm.Observation):  # t(x) = x_1, rounded to tenths
     ...     def __init__(self, x):
     ...         self.values, self.smoothed = x[:, :1].round(1), x[:, :1]
     ...     def surrogates(self):
-    ...         return [First()]
+    ...         return []  # m constraints, see RefreshedProblem
     >>> class Rounded(mm.TrueMeasure):
     ...     def observe(self, x):
     ...         return Seen(x)

@@ -172,21 +172,7 @@ def test_a_forged_result_is_refused_by_its_field(change: Any, said: str, tmp_pat
         read_result(tmp_path)
 
 
-RESULT = json.dumps(
-    {
-        "status": "solved",
-        "feasible": True,
-        "objective": 1.0,
-        "constraints": [-1.0],
-        "certificate": {"kind": "none", "upper": None, "lower": None, "gap": None, "confidence": 0.0},
-        "steps": 1,
-        "seconds": 0.5,
-        "settings": {},
-        "versions": {},
-        "reason": "",
-        "evidence": {"x": [0.0]},
-    }
-)
+RESULT = json.dumps(cases.RESULT)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "NaN", "{", "[" * 200_000, '{"a":' * 100_000, "\x00", '"runs":'])

@@ -210,25 +210,11 @@ class SuccessiveApproximation(Solver):
 
     Examples
     --------
-    >>> import numpy as np
+    It solves what has a true measure, as the example of :class:`minmaxcon.RefreshedProblem` shows, and nothing else:
+
     >>> import minmaxcon as mm
-    >>> class First(mm.StochasticMinMaxConstraint):  # f(x) = x_1, the surrogate
-    ...     name, convex, bound = "first", True, 0.3
-    ...     def evaluate(self, x, batch):
-    ...         return mm.Evaluation(x[..., 0], x[..., :0], lambda y, a: y[..., None] * np.eye(x.shape[-1])[0])
-    >>> class Seen(mm.Observation):  # t(x) = x_1, rounded to tenths
-    ...     def __init__(self, x):
-    ...         self.values, self.smoothed = x[:, :1].round(1), x[:, :1]
-    ...     def surrogates(self):
-    ...         return [First()]
-    >>> class Rounded(mm.TrueMeasure):
-    ...     def observe(self, x):
-    ...         return Seen(x)
-    >>> toy = mm.load_problem("toy")
-    >>> problem = mm.RefreshedProblem(toy.objective, [First()], toy.primal, toy.data, measure=Rounded())
-    >>> solution = mm.solve(problem, mm.SuccessiveApproximation(), seed=0)
-    >>> solution.status.name, bool(solution.constraints.max() <= 0)
-    ('SOLVED', True)
+    >>> print(mm.SuccessiveApproximation().needs.missing(mm.load_problem("toy")))
+    a RefreshedProblem, whose measure says what is true: use SFLS() or IQRC()
     """
 
     def __init__(
