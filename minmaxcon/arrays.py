@@ -465,6 +465,7 @@ def compiled(function: Callable[..., Any], device: str = "cpu") -> Callable[...,
         with jax.enable_x64(True), jax.default_device(where):
             try:
                 found = call(*arguments)
+            # Errors of JAX where a function asks a traced array for a value, an index, a method, or to be written into.
             except (TypeError, IndexError, NotImplementedError, AttributeError, ValueError) as error:
                 if isinstance(error, MinMaxConError):
                     raise

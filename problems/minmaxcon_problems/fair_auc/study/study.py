@@ -49,7 +49,8 @@ _SETTINGS = {
     ("level_set", False): (*_LEVEL_SETS, "paper_weight"),
     ("level_set_adaptive", False): _LEVEL_SETS,
 }
-"""What a method depends on, by whether the model is linear; baselines on their number of steps."""
+"""Names of the settings that a run depends on, by method and by whether the model is linear; a baseline depends on its
+number of steps alone."""
 
 
 class FairAUCStudy:
