@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Python compiles what is imported, once; compiling all that is installed would take most of the time of installing.
 unexport PYTHONDONTWRITEBYTECODE
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet --no-compile --constraint constraints.txt
 
 # Two workers and two cores: one BLAS thread each, or they fight for the cores and results depend on the machine.
 export OMP_NUM_THREADS ?= 1
