@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import runpy
 from itertools import chain
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from minmaxcon.oracles import StepRule, step_rules
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
@@ -97,3 +100,10 @@ def test_every_public_class_has_an_example_that_runs() -> None:
         f"{each.__module__}.{each.__name__}" for each in classes if ">>> " not in (vars(each)["__doc__"] or "")
     )
     assert not without
+
+
+def test_the_page_of_own_parts_shows_all_that_a_step_rule_gives() -> None:
+    page = (DOCS / "howto" / "own_parts.rst").read_text(encoding="utf-8")
+    shown = re.findall(r"step_rules\.py\n   :language: python\n   :pyobject: (\w+)", page)
+    source = "".join(inspect.getsource(getattr(step_rules, name)) for name in shown)
+    assert all(f"def {method}(" in source for method in StepRule.__abstractmethods__)
