@@ -134,7 +134,7 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("tests/tables/test_limits.py", "tests/tables/test_libsvm.py"),
     ),
     "fuzz": (
-        "120 seconds of spoilt files for each reader: read, or refused in one line.",
+        "30 seconds of spoilt files for each of eight readers: read, or refused in one line.",
         (f"{WHOLE}::test_spoilt_files_are_read_or_refused_in_one_line",),
     ),
     "degenerate": (

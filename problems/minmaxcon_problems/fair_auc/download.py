@@ -11,9 +11,10 @@ import io
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency, UnknownName
 from minmaxcon.results import write_file
@@ -24,6 +25,8 @@ BANK_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank
 COMPAS_URL = "https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores.csv"
 TIMEOUT = 60.0
 """Seconds without an answer after which a server counts as out of reach."""
+LARGEST = 64 << 20
+"""Bytes at which a download is ended, packed or not; the largest of the known files has 6 MB."""
 
 _COMPAS_COLUMNS = (
     *("sex", "age", "age_cat", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count"),
@@ -40,9 +43,16 @@ def _fetch(name: str, url: str) -> bytes:
 
     try:
         with urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310  # one of the two https constants above
-            content: bytes = answer.read()
+            return _bounded(name, url, answer)
     except OSError as failure:
         raise _out_of_reach(name, url, failure) from failure
+
+
+def _bounded(name: str, url: str, stream: IO[bytes]) -> bytes:
+    """Read a stream that is no longer than a known file can be."""
+    content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise DataError(name, f"{url} sends more than {LARGEST >> 20} MiB; it has changed, nothing was written.")
     return content
 
 
@@ -107,9 +117,13 @@ def _bank() -> Files:
         with zipfile.ZipFile(io.BytesIO(_fetch("bank", BANK_URL))) as archive:
             # The one member is read into memory by name: no path of the archive is ever written.
             member = next((entry for entry in archive.namelist() if entry == f"bank-additional/{wanted}"), None)
-            content = b"" if member is None else archive.read(member)
-    except zipfile.BadZipFile as failure:
-        raise DataError("bank", f"{BANK_URL} did not answer with a zip file; nothing was written.") from failure
+            content = b""
+            if member is not None:
+                with archive.open(member) as packed:
+                    content = _bounded("bank", BANK_URL, packed)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as failure:  # RuntimeError: encrypted, or unknown
+        need = "did not answer with a zip file that can be unpacked; nothing was written."
+        raise DataError("bank", f"{BANK_URL} {need}") from failure
     _require("bank", found=content.count(b"\n"), expected=41189, what="a number of lines")
     return {wanted: content}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -109,6 +110,41 @@ def test_the_other_files_come_from_their_archives(
     answers[downloads.BANK_URL] = b"<html>moved</html>"
     with pytest.raises(DataError, match="did not answer with a zip file"):
         download("bank", tmp_path)
+
+
+def packed(change: str) -> bytes:
+    """Return an archive with the file of bank that cannot be what it should be."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr(
+            "bank-additional/bank-additional-full.csv", b"\0" * (65 << 20) if change == "bomb" else b"a;b\n" * 99
+        )
+    content = bytearray(archive.getvalue())
+    if change == "encrypted":
+        for header, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            content[content.index(header) + flags] |= 1
+    elif change == "unknown":
+        for header, method in ((b"PK\3\4", 8), (b"PK\1\2", 10)):
+            content[content.index(header) + method] = 77
+    elif change == "damaged":
+        content[content.index(b".csv") + 4] ^= 0xFF
+    elif change == "cut":
+        del content[len(content) // 2 :]
+    return bytes(content)
+
+
+@pytest.mark.parametrize("change", ["bomb", "encrypted", "unknown", "damaged", "cut", "endless"])
+def test_an_archive_that_is_not_bank_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    answer: Any = (
+        SimpleNamespace(read=lambda count: b"0" * count) if change == "endless" else io.BytesIO(packed(change))
+    )
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: contextlib.nullcontext(answer))
+    with pytest.raises(DataError, match="nothing was written") as caught:
+        download("bank", tmp_path / "data")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "data").exists()
 
 
 def test_adult_becomes_a_table_that_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
