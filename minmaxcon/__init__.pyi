@@ -97,6 +97,7 @@ from .solvers import stationarity as stationarity
 
 # Errors and warnings
 from .errors import CheckpointWarning as CheckpointWarning
+from .errors import EngineWarning as EngineWarning
 from .errors import CorruptCheckpoint as CorruptCheckpoint
 from .errors import DataError as DataError
 from .errors import InvalidInput as InvalidInput

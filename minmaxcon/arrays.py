@@ -279,6 +279,10 @@ def _jax() -> Namespace:
 
         return values, pullback
 
+    def loop(count: Any, body: Callable[[Any, Any], Any], state: Any) -> Any:
+        _register_tree(jax, state)
+        return jax.lax.fori_loop(0, count, body, state)
+
     return Namespace(
         name="jax",
         asarray=asarray,
@@ -307,7 +311,7 @@ def _jax() -> Namespace:
         concat=lambda parts: jnp.concatenate(tuple(parts), axis=-1),
         stack=lambda parts: jnp.stack(tuple(parts), axis=-1),
         broadcast_to=jnp.broadcast_to,
-        loop=lambda count, body, state: jax.lax.fori_loop(0, count, body, state),
+        loop=loop,
         differentiate=differentiate,
         traced=True,
     )

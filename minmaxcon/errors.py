@@ -14,6 +14,7 @@ __all__ = [
     "CheckpointWarning",
     "CorruptCheckpoint",
     "DataError",
+    "EngineWarning",
     "InvalidInput",
     "MinMaxConError",
     "MissingDependency",
@@ -221,6 +222,17 @@ class CheckpointWarning(UserWarning):
     >>> import minmaxcon as mm
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", mm.CheckpointWarning)  # stop instead of going on without checkpoints
+    """
+
+
+class EngineWarning(UserWarning):
+    """A problem whose engine compiles is solved by a method that is not compiled.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> issubclass(mm.EngineWarning, UserWarning)
+    True
     """
 
 

@@ -65,7 +65,7 @@ class Output:
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
-            if issubclass(category, mm.WeakConvexityWarning):
+            if issubclass(category, mm.WeakConvexityWarning | mm.EngineWarning):
                 self.note(f"note: {message}")
             else:
                 shown(message, category, *place, **named)

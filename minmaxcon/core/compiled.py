@@ -10,9 +10,19 @@ import numpy as np
 
 from minmaxcon.arrays import Array, compiled, compiles, namespace
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, WrappedFamily, differentiated
+from minmaxcon.core.runs import take_runs
 from minmaxcon.core.source import Batch, Source
 
-__all__ = ["CompiledFamily", "by_value", "engine_family", "forget_changed", "kept_with", "padded"]
+__all__ = [
+    "CompiledFamily",
+    "by_value",
+    "engine_family",
+    "forget_changed",
+    "kept_with",
+    "padded",
+    "uncompiled",
+    "with_padding",
+]
 
 _MOST = 16
 """Entries kept with a family; the oldest is dropped."""
@@ -94,6 +104,26 @@ def padded(runs: int) -> int:
     return power * 3 // 4 if power >= 4 and runs <= power * 3 // 4 else power
 
 
+def with_padding(problem: Any, iterate: Any, call: Callable[[Any, Any], Any]) -> Any:
+    """Return ``call(problem, iterate)`` of R runs, called with copies of some so that there are :func:`padded` runs.
+
+    Parameters
+    ----------
+    problem : LevelProblem
+        The problem of the runs.
+    iterate : object
+        A tree of arrays of one row a run.
+    call : callable
+        Returns such a tree.
+    """
+    runs = int(problem.runs)
+    several = padded(runs)
+    if several == runs:
+        return call(problem, iterate)
+    copies = np.arange(several) % runs
+    return take_runs(call(problem.take(copies), take_runs(iterate, copies)), np.arange(runs))
+
+
 def engine_family(family: ConstraintFamily, data: Source) -> ConstraintFamily:
     """Return the family as the data's engine evaluates it outside of compiled blocks.
 
@@ -103,6 +133,11 @@ def engine_family(family: ConstraintFamily, data: Source) -> ConstraintFamily:
     if not compiles(data.engine) or (data.device == "cpu" and not differentiated(family.constraints)):
         return family
     return CompiledFamily(family, data.device)
+
+
+def uncompiled(problem: Any) -> bool:
+    """Tell whether a problem's engine compiles, and yet its functions are evaluated by NumPy outside compiled steps."""
+    return compiles(problem.data.engine) and not isinstance(problem.family, CompiledFamily)
 
 
 class CompiledFamily(WrappedFamily):

@@ -109,6 +109,9 @@ class Oracle(ABC):
     'SOLVED'
     """
 
+    compiled: bool = False
+    """Whether its steps are compiled where the data's engine compiles, as with ``engine="jax"``."""
+
     @property
     def needs(self) -> Needs:
         """Properties that a level problem must have; by default none."""

@@ -314,6 +314,11 @@ class Solver(ABC):
         """Number of runs where a setting is a vector with one value per run, else None."""
         return None
 
+    @property
+    def compiled(self) -> bool:
+        """Whether its steps are compiled where the data's engine compiles, as with ``engine="jax"``."""
+        return False
+
     def take(self, runs: Any) -> Self:
         """Return the solver of some of the runs (indices), where a setting is a vector with one value per run."""
         return self

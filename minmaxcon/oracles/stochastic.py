@@ -14,8 +14,8 @@ import numpy as np
 from minmaxcon.arrays import Array, compiled, compiles, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, whole
 from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
-from minmaxcon.core.compiled import by_value, forget_changed, kept_with, padded
-from minmaxcon.core.runs import Layout, finite_runs, take_runs, where_runs
+from minmaxcon.core.compiled import by_value, forget_changed, kept_with, with_padding
+from minmaxcon.core.runs import Layout, finite_runs, where_runs
 from minmaxcon.core.source import Batches
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
@@ -86,6 +86,7 @@ class StochasticOracle(Oracle):
     those of :class:`~minmaxcon.SMD`.
     """
 
+    compiled = True
     _batches_a_step = 1
     _keeps = True
 
@@ -214,7 +215,7 @@ class StochasticOracle(Oracle):
     def _run_compiled(self, state: StochasticState, drawn: Iterator[Batch]) -> StochasticState:
         """Return the same by one compiled function, that is made for any number of steps up to a whole block."""
         problem, dual, batches, size = state.problem, state.dual, Batches.of(drawn), self._batches_a_step
-        count, runs = batches.count // size, problem.runs
+        count = batches.count // size
         if count == 0:
             return state
         rule = tuple(by_value(value) for value in vars(self.step_rule).values())
@@ -222,13 +223,12 @@ class StochasticOracle(Oracle):
         key = (*same, problem.primal, dual.entropy_weight, batches.make, problem.data.device)
         block = kept_with(problem.family, key, lambda: self._compiled(problem, dual, batches.make))
         iterate: Iterate = (state.x, state.y, state.memory, state.sums, state.weight)
-        asked, several = problem, padded(runs)
-        if several > runs:
-            copies = np.arange(several) % runs
-            asked, iterate = problem.take(copies), take_runs(iterate, copies)
         each = {name: _lengthened(rows, self.block * size) for name, rows in batches.each.items()}
-        after = block((asked.bounds, asked.proximal), batches.placed, each, count, iterate)
-        return _moved(state, after if several == runs else take_runs(after, np.arange(runs)), state.steps + count)
+
+        def call(asked: LevelProblem, iterate: Iterate) -> Iterate:
+            return cast("Iterate", block((asked.bounds, asked.proximal), batches.placed, each, count, iterate))
+
+        return _moved(state, with_padding(problem, iterate, call), state.steps + count)
 
     def _compiled(self, problem: LevelProblem, dual: PerspectiveGenerator, make: Callable[..., Batch]) -> Any:
         size = self._batches_a_step

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace
+from minmaxcon.arrays import Array, compiled, compiles, namespace
 from minmaxcon.checks import batch_number, check_draw, whole
 from minmaxcon.core import Batch, LevelProblem, Needs, Position, Start
+from minmaxcon.core.compiled import forget_changed, kept_with, with_padding
 from minmaxcon.core.runs import Layout, finite_runs, mask_of, where_runs
-from minmaxcon.geometry import DualPoint, PerspectiveGenerator
+from minmaxcon.core.source import Batches
+from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.oracles.exact import ExactOracle, Field, SaddleState, fail, layout
 from minmaxcon.oracles.mirror import DualMirror, proximal_parts
@@ -28,6 +30,10 @@ _ALONE = 50
 
 _FIRST = 2
 """Those of the first of a sequence of growing queries, of which each begins where the one before ended."""
+
+
+_Results = tuple[tuple[Array, DualPoint], Array, Array, Array]
+"""The iterate after the steps of a piece, the sums for averages and epoch, and the parts of the inequality (R, 3)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,6 +125,7 @@ class VarianceReduced(ExactOracle):
     'SOLVED'
     """
 
+    compiled = True
     _lengthening = 1.5
 
     def __init__(
@@ -150,6 +157,8 @@ class VarianceReduced(ExactOracle):
         effort: float | None = None,
     ) -> VarianceReducedState:
         """See :meth:`Oracle.begin`; what is returned is evaluated exactly, so the confidence is 1."""
+        if compiles(problem.data.engine):
+            forget_changed(problem.family, problem.primal)
         first, field = self._first(problem, start, accuracy, 0.0, 0)
         length = self._length(problem)
         mirror, x = DualMirror(first.dual), first.x
@@ -177,7 +186,7 @@ class VarianceReduced(ExactOracle):
         length = self._length(state.problem)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught, and named
             batches, position = state.problem.data.draw(state.position, _PIECE, self.batch_size)
-            state = replace(self._piece(state, list(batches), length), position=position)
+            state = replace(self._piece(state, batches, length), position=position)
             if state.steps % length == 0:
                 state = self._snapshot(state)
                 if state.steps >= min(state.check, state.limit):
@@ -193,16 +202,17 @@ class VarianceReduced(ExactOracle):
         # Far from here, wherever this query ends: the draws of the next do not depend on how long other runs took.
         return state.begun.position.jumped(1)
 
-    def _piece(self, state: VarianceReducedState, batches: list[Batch], length: int) -> VarianceReducedState:
+    def _piece(self, state: VarianceReducedState, batches: Iterator[Batch], length: int) -> VarianceReducedState:
         """Make some steps, and keep those of the runs whose inequality holds."""
-        after, sums, epoch, parts = self._steps(state, batches, length)
+        steps = self._steps_compiled if compiles(state.problem.data.engine) else self._steps
+        after, sums, epoch, parts = steps(state, batches, length)
         xp = namespace(state.x)
         if (state.active & ~finite_runs(parts, sums)).any():
-            state = self._name(state, batches, length)
+            state = self._name(state, length)
         in_x, in_y, allowed = parts[:, :1], parts[:, 1:2], parts[:, 2:]
-        passed = (in_x + in_y <= allowed + len(batches) * state.slack) & mask_of(state.active, state.x)
+        count = _PIECE
+        passed = (in_x + in_y <= allowed + count * state.slack) & mask_of(state.active, state.x)
         weight = xp.where(passed, state.size.gamma, 0.0 * state.size.gamma)
-        count = len(batches)
         x, y = where_runs(passed, after, (state.x, state.y))
         tried = state.size.tried(passed, in_x, in_y, growth=1.05, shrink=0.5)
         return replace(
@@ -218,43 +228,40 @@ class VarianceReduced(ExactOracle):
             samples=state.samples + 2 * count * self.batch_size,
         )
 
-    def _steps(
-        self, state: VarianceReducedState, batches: Iterable[Batch], length: int
-    ) -> tuple[tuple[Array, DualPoint], Array, Array, Array]:
-        """Make a step a batch: the iterate, the sums for averages and epoch, and the parts of the inequality."""
-        problem, dual, primal = state.problem, state.dual, state.problem.primal
-        family, mirror, full = problem.family, state.mirror, state.field
-        x, y, w, y_w, anchor_x = state.x, state.y, state.x_snapshot, state.y_snapshot, state.anchor_x
-        xp = namespace(x)
-        center, pull = proximal_parts(problem, x)
-        eta, tau, share = state.size.eta, state.size.tau, 1.0 / length
-        scaled_w = dual.scaled(y_w)
-        sums: Array = 0.0
-        epoch = parts = sums
-        mirror_x, mirror_y = primal.gradient(x), mirror.coordinates(y)
+    def _steps(self, state: VarianceReducedState, batches: Iterable[Batch], length: int) -> _Results:
+        """Make a step a batch."""
+        known = _Known.of(state)
+        step, moved = (
+            _stepper(state.problem, state.mirror, known, length),
+            known.first(state.problem.primal, state.mirror),
+        )
         for batch in batches:
-            # Apart from the divergence at the iterate itself, the anchor's share is linear: it shifts the gradient.
-            shift = (share / eta) * (mirror_x - anchor_x)
-            anchor, extra = mirror.anchor((1.0 - share) * mirror_y + share * state.anchor_y)
-            extra = extra / tau
-            ahead = primal.prox(x, full.gradient + shift, eta, center=center, weight=pull)
-            y_ahead = dual.prox(anchor, full.u - extra, full.v, tau)
-            here, there = family.evaluate(w, batch), family.evaluate(ahead, batch)
-            scaled = dual.scaled(y_ahead)
-            du, dv = there.F - here.F, there.G - here.G
-            change = there.pullback(y_ahead.weights, scaled) - here.pullback(y_w.weights, scaled_w)
-            x = primal.prox(x, full.gradient + change + shift, eta, center=center, weight=pull)
-            y = dual.prox(anchor, full.u + du - extra, full.v + dv, tau)
-            moved = dual.scaled(y)
-            in_x = xp.dot(change, ahead - x)
-            in_y = -xp.dot(du, y_ahead.weights - y.weights) - xp.dot(dv, scaled - moved)
-            far = (primal.divergence(x, ahead) + share * primal.divergence(ahead, w)) / eta[:, 0]
-            far = far + (dual.divergence(y, y_ahead) + share * dual.divergence(y_ahead, y_w)) / tau[:, 0]
-            parts = parts + xp.stack((in_x, in_y, far))
-            mirror_x, mirror_y = primal.gradient(x), mirror.coordinates(y)
-            sums = sums + xp.double(xp.concat((ahead, y_ahead.weights, scaled)))
-            epoch = epoch + xp.double(xp.concat((x, y.weights, moved, mirror_x, mirror_y)))
-        return (x, y), sums, epoch, parts
+            moved = step(moved, batch)
+        return moved.results()
+
+    def _steps_compiled(self, state: VarianceReducedState, drawn: Iterator[Batch], length: int) -> _Results:
+        """Make the steps of a whole piece by one compiled function."""
+        problem, mirror, batches = state.problem, state.mirror, Batches.of(drawn)
+
+        def compile_block() -> Any:
+            def block(proximal: Any, whole: Any, each: Any, known: _Known) -> _Results:
+                step = _stepper(replace(problem, proximal=proximal), mirror, known, length)
+
+                def body(t: Any, moved: _Moved) -> _Moved:
+                    return step(moved, batches.make(whole, {name: rows[t] for name, rows in each.items()}))
+
+                moved: _Moved = namespace(known.x).loop(_PIECE, body, known.first(problem.primal, mirror))
+                return moved.results()
+
+            return compiled(block, problem.data.device)
+
+        key = (type(self), length, problem.primal, mirror.dual.entropy_weight, batches.make, problem.data.device)
+        block = kept_with(problem.family, key, compile_block)
+
+        def call(asked: LevelProblem, known: _Known) -> Any:
+            return block(asked.proximal, batches.placed, batches.each, known)
+
+        return cast("_Results", with_padding(problem, _Known.of(state), call))
 
     def _snapshot(self, state: VarianceReducedState) -> VarianceReducedState:
         """End an epoch: its means are the next snapshot and anchor, where any of its steps were kept."""
@@ -283,7 +290,7 @@ class VarianceReduced(ExactOracle):
             epoch_weight=0.0 * state.epoch_weight,
         )
 
-    def _name(self, state: VarianceReducedState, batches: list[Batch], length: int) -> VarianceReducedState:
+    def _name(self, state: VarianceReducedState, length: int) -> VarianceReducedState:
         """Freeze the runs that stop being finite at the beginning of the piece, and name the step.
 
         Runs whose terms are finite have only made too long a step, and try again.
@@ -297,11 +304,95 @@ class VarianceReduced(ExactOracle):
             ahead = namespace(state.x).asarray(layout(state.x, state.dual).split(after[1]).x, state.x)
             return _cause(before[0], ahead, batch, run) if state.active[run] else None
 
+        batches = state.problem.data.draw(state.position, _PIECE, self.batch_size)[0]
         found = first_failures(
             (state,), state.steps, batches, move, lambda after: finite_runs(after[1], after[2]), cause
         )
         failure = tuple(found.get(run, known) for run, known in enumerate(state.failure))
         return replace(state, failure=failure, active=state.active & np.array([one is None for one in failure]))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Known:
+    """What the steps of a piece read: the iterate, snapshot, anchor and operator of the state, and the step sizes."""
+
+    x: Array
+    y: DualPoint
+    x_snapshot: Array
+    y_snapshot: DualPoint
+    anchor_x: Array
+    anchor_y: Array
+    field: Field
+    eta: Array
+    tau: Array
+
+    @classmethod
+    def of(cls, state: VarianceReducedState) -> _Known:
+        """Return that of a state."""
+        snapshot = state.x_snapshot, state.y_snapshot, state.anchor_x, state.anchor_y
+        return cls(state.x, state.y, *snapshot, state.field, state.size.eta, state.size.tau)
+
+    def first(self, primal: DistanceGenerator, mirror: DualMirror) -> _Moved:
+        """Return the iterate of the first step, before which nothing is summed."""
+        x, y, xp = self.x, self.y, namespace(self.x)
+        runs = x.shape[0]
+        sums, epoch = (
+            xp.double(xp.zeros((runs, one.width), x)) for one in (layout(x, mirror.dual), _epoch_layout(x, mirror.dual))
+        )
+        return _Moved(x, y, primal.gradient(x), mirror.coordinates(y), sums, epoch, xp.zeros((runs, 3), x))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Moved:
+    """The iterate of a step: points, their mirror coordinates, sums for averages and epoch, parts of the inequality."""
+
+    x: Array
+    y: DualPoint
+    mirror_x: Array
+    mirror_y: Array
+    sums: Array
+    epoch: Array
+    parts: Array
+
+    def results(self) -> _Results:
+        """Return what the steps of a piece give."""
+        return (self.x, self.y), self.sums, self.epoch, self.parts
+
+
+def _stepper(
+    problem: LevelProblem, mirror: DualMirror, known: _Known, length: int
+) -> Callable[[_Moved, Batch], _Moved]:
+    """Return the function that makes a step of an epoch of this length."""
+    dual, primal, family, full = mirror.dual, problem.primal, problem.family, known.field
+    w, y_w, eta, tau, share = known.x_snapshot, known.y_snapshot, known.eta, known.tau, 1.0 / length
+    xp = namespace(known.x)
+    center, pull = proximal_parts(problem, known.x)
+    scaled_w = dual.scaled(y_w)
+
+    def step(moved: _Moved, batch: Batch) -> _Moved:
+        # Apart from the divergence at the iterate itself, the anchor's share is linear: it shifts the gradient.
+        shift = (share / eta) * (moved.mirror_x - known.anchor_x)
+        anchor, extra = mirror.anchor((1.0 - share) * moved.mirror_y + share * known.anchor_y)
+        extra = extra / tau
+        ahead = primal.prox(moved.x, full.gradient + shift, eta, center=center, weight=pull)
+        y_ahead = dual.prox(anchor, full.u - extra, full.v, tau)
+        here, there = family.evaluate(w, batch), family.evaluate(ahead, batch)
+        scaled = dual.scaled(y_ahead)
+        du, dv = there.F - here.F, there.G - here.G
+        change = there.pullback(y_ahead.weights, scaled) - here.pullback(y_w.weights, scaled_w)
+        x = primal.prox(moved.x, full.gradient + change + shift, eta, center=center, weight=pull)
+        y = dual.prox(anchor, full.u + du - extra, full.v + dv, tau)
+        own = dual.scaled(y)
+        in_x = xp.dot(change, ahead - x)
+        in_y = -xp.dot(du, y_ahead.weights - y.weights) - xp.dot(dv, scaled - own)
+        far = (primal.divergence(x, ahead) + share * primal.divergence(ahead, w)) / eta[:, 0]
+        far = far + (dual.divergence(y, y_ahead) + share * dual.divergence(y_ahead, y_w)) / tau[:, 0]
+        sums = moved.sums + xp.double(xp.concat((ahead, y_ahead.weights, scaled)))
+        mirror_x, mirror_y = primal.gradient(x), mirror.coordinates(y)
+        epoch = moved.epoch + xp.double(xp.concat((x, y.weights, own, mirror_x, mirror_y)))
+        return _Moved(x, y, mirror_x, mirror_y, sums, epoch, moved.parts + xp.stack((in_x, in_y, far)))
+
+    return step
 
 
 def _epoch_layout(x: Array, dual: PerspectiveGenerator) -> Layout:

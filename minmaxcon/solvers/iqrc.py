@@ -183,6 +183,11 @@ class IQRC(Solver):
         return replace(self.oracle.needs, unregularised=True, added=float(added))
 
     @property
+    def compiled(self) -> bool:
+        """See :attr:`Solver.compiled`."""
+        return self.oracle.compiled
+
+    @property
     def title(self) -> str:
         """See :attr:`Solver.title`."""
         return f"IQRC(oracle={self.oracle.title})"

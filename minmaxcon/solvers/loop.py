@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -28,8 +29,9 @@ from minmaxcon.core import (
     Status,
     proved,
 )
+from minmaxcon.core.compiled import uncompiled
 from minmaxcon.core.runs import take_runs
-from minmaxcon.errors import InvalidInput
+from minmaxcon.errors import EngineWarning, InvalidInput
 from minmaxcon.solvers.checkpoint import Checkpoints, Saved, settings_of
 from minmaxcon.solvers.named import automatic
 
@@ -179,8 +181,17 @@ def solve(
     -----
     CheckpointWarning
         If other versions, or another number of threads, have written the checkpoint; if a later one cannot be written.
+    EngineWarning
+        If the problem's engine compiles, and nothing that the solver does is compiled.
     """
     solver = _fitting(problem, solver)
+    if not solver.compiled and uncompiled(problem):
+        warnings.warn(
+            f"engine={problem.data.engine!r} compiles nothing here, as the steps of {solver.title} are not compiled: "
+            "name a method whose steps are, such as SFLS(SMD()), --solver sfls, or leave the engine out.",
+            EngineWarning,
+            stacklevel=2,
+        )
     callbacks = _functions(callbacks)
     if time_limit is not None:
         time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)

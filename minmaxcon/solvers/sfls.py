@@ -230,6 +230,11 @@ class SFLS(Solver):
         return self.oracle.needs
 
     @property
+    def compiled(self) -> bool:
+        """See :attr:`Solver.compiled`."""
+        return self.oracle.compiled
+
+    @property
     def title(self) -> str:
         """See :attr:`Solver.title`."""
         return f"SFLS(oracle={type(self.oracle).__name__})"

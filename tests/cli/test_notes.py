@@ -12,9 +12,10 @@ from minmaxcon.cli.output import Output
 
 @pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize("json", [False, True])
-def test_a_warning_of_ours_is_one_line(json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", [mm.WeakConvexityWarning, mm.EngineWarning])
+def test_a_warning_of_ours_is_one_line(kind: type[Warning], json: bool, capsys: pytest.CaptureFixture[str]) -> None:
     with Output(json=json, quiet=False).guarded():
-        warnings.warn("weight=1 is not above 3.", mm.WeakConvexityWarning, stacklevel=1)
+        warnings.warn("weight=1 is not above 3.", kind, stacklevel=1)
         warnings.warn("another library's", DeprecationWarning, stacklevel=1)
     done = capsys.readouterr()
     assert (done.out, done.err) == ("", "minmaxcon: note: weight=1 is not above 3.\n")

@@ -12,8 +12,8 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
-from minmaxcon.core.compiled import padded
-from minmaxcon.oracles import SMD, ExtraGradient
+from minmaxcon.core.compiled import forget_changed, kept_with, padded
+from minmaxcon.oracles import SMD, ExtraGradient, VarianceReduced
 from minmaxcon.testing import check_problem
 from minmaxcon.testing.constraint import constraint_part
 from tests import cases
@@ -66,6 +66,56 @@ def test_step_rules_and_runs(rule: str) -> None:
     """Five runs take the place of six; a query whose length is no multiple of a block ends where it should."""
     assert padded(5) == 6
     assert both("toy", SMD(steps=130, step_rule=rule, batch_size=7), np.linspace(0.2, 1.0, 5), bound=[1.0] * 5) < 1e-12
+
+
+def variance_reduced(problem: str, epochs: int, levels: Any, **options: Any) -> float:
+    """Return the largest difference of iterates, best points and bounds of NumPy's and compiled epochs."""
+    oracle = VarianceReduced(epochs=epochs, relative_accuracy=0.0)
+    one, other = (
+        trajectory(mm.load_problem(problem, engine=engine, **options), oracle, levels)[-1]
+        for engine in ("numpy", "jax")
+    )
+    assert (one.steps, one.samples) == (other.steps, other.samples)
+    parts = [(s.x, s.y.weights, s.best.x, s.best.upper, s.best.lower, s.size.gamma) for s in (one, other)]
+    return max(float((np.abs(a - b) / (1.0 + np.abs(a))).max(initial=0.0)) for a, b in zip(*parts, strict=True))
+
+
+def test_epochs_of_variance_reduction() -> None:
+    """Pieces that hold and pieces that are undone; five runs take the place of six."""
+    assert variance_reduced("toy", 4, np.linspace(0.2, 1.0, 5), bound=[1.0] * 5) < 1e-12
+
+
+@pytest.mark.rel
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_epochs_of_variance_reduction_of_all_problems(problem: str) -> None:
+    """On the steep tail loss of cvar_portfolio a change in the last bit grows, whatever the engine."""
+    assert variance_reduced(problem, 8, [0.5]) < (1e-5 if problem == "cvar_portfolio" else 1e-10)
+
+
+def test_a_method_that_compiles_nothing_says_so() -> None:
+    """The automatic choice makes exact passes on small data: it is told, and gives NumPy's bits."""
+    with pytest.warns(mm.EngineWarning, match=r"SFLS\(oracle=MirrorProx\).* --solver sfls, or leave the engine out"):
+        found = mm.solve(mm.load_problem("toy", engine="jax"), seed=0)
+    np.testing.assert_array_equal(found.x, mm.solve(mm.load_problem("toy"), seed=0).x)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_caches_are_no_change(name: str) -> None:
+    """What a family keeps of passes and batches does not make it another one, whose blocks would be compiled anew."""
+    problem = mm.load_problem(name)
+    family, x = problem.family, problem.start_point(1)
+    forget_changed(family, problem.primal)
+    kept_with(family, "made", object)
+    for batch_size in (5, 7):
+        (batch,) = problem.data.draw(mm.Position.start(np.random.default_rng(0)), 1, batch_size)[0]
+        family.evaluate(x, batch).pullback(np.ones((1, 1 + len(problem.constraints))), np.zeros((1, inner(family))))
+    mm.solve(problem, mm.SFLS(levels=2), seed=0, budget=200)
+    forget_changed(family, problem.primal)
+    assert "made" in vars(family)["_kept"]
+
+
+def inner(family: mm.ConstraintFamily) -> int:
+    return sum(0 if one.dual is None else one.dual.dimension for one in family.constraints)
 
 
 def test_numbers_of_runs() -> None:

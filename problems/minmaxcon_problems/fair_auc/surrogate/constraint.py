@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,6 @@ class AUCFamily(mm.ConstraintFamily):
         self._slope, self._shift = Constant(2.0 * c1 * c2 * sign), Constant(c2 * sign)
         owner = np.eye(len(constraints))[self.owner]
         self._owner, self._curvature = Constant(owner), Constant(2.0 * c1 * owner.T)
-        self._ones: dict[int, Constant] = {}
         self._constant = Constant([c1 * c2**2 * len(c.pairs) for c in constraints])
         # G_j = 2 c1 (m_G - m_G'), one column a pair
         self._difference = Constant(np.kron(np.eye(len(pairs)), [[2.0 * c1], [-2.0 * c1]]))
@@ -155,11 +154,8 @@ class AUCFamily(mm.ConstraintFamily):
         offsets = x[..., size:]
         return x[..., :size], offsets if self._all else namespace(x).take(offsets, self.slots)
 
-    def _ones_like(self, count: int, like: Array) -> Array:
-        kept = self._ones.get(count)
-        if kept is None:
-            kept = self._ones[count] = Constant(np.ones(count))
-        return kept.like(like)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_moments": None}  # a cache, which must not make the family another one
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
@@ -169,7 +165,7 @@ class AUCFamily(mm.ConstraintFamily):
         weights = weights * (1.0 / features.shape[0])
         scores, score_pullback = self.layout.model.evaluate(w, features)
         # A sum down the columns takes seven times as long as a product with ones.
-        mass = self._ones_like(features.shape[0], scores) @ weights
+        mass = _ones(int(features.shape[0])).like(scores) @ weights
         first, second = scores @ weights, (scores * scores) @ weights
         slope, owner, difference = self._slope.like(first), self._owner.like(first), self._difference.like(first)
         centred = offset * mass - first  # c1 E(h - a)^2 = c1 (second + a (a mass - 2 first))
@@ -246,6 +242,11 @@ class AUCFamily(mm.ConstraintFamily):
         if self._moments is None or self._moments[0] is not data:
             self._moments = (data, GroupMoments.of(data))
         return self._moments[1]
+
+
+@lru_cache(maxsize=16)
+def _ones(count: int) -> Constant:
+    return Constant(np.ones(count))
 
 
 _SUMMED = 512
