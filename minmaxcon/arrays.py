@@ -31,6 +31,7 @@ __all__ = [
     "Namespace",
     "compiled",
     "compiles",
+    "created",
     "engine",
     "namespace",
     "on_device",
@@ -506,8 +507,9 @@ def on_device(array: Any, name: str, device: str) -> Any:
         try:
             return array.to(torch.device(device))
         except (RuntimeError, AssertionError) as error:
-            first = str(error).splitlines()[0].rstrip(".")
-            raise InvalidInput("device", device, f'torch cannot use it ({first}); use "cpu".') from error
+            first = str(error).splitlines()[0].rstrip(".")[:100]
+            known = " or ".join(f'"{one}"' for one in _devices_of_torch(torch))
+            raise InvalidInput("device", device, f"torch cannot use it ({first}); use {known}.") from error
     if name == "jax":
         jax = _module_of_jax()
         with jax.enable_x64(True):
@@ -515,11 +517,33 @@ def on_device(array: Any, name: str, device: str) -> Any:
     raise InvalidInput("device", device, 'NumPy computes on "cpu" alone; use engine="torch" or engine="jax".')
 
 
+def created(value: Any, dtype: str, name: str, device: str) -> Any:
+    """Return a new array of an engine on a device; where the engine compiles, a NumPy array for compiled functions.
+
+    Parameters
+    ----------
+    value : array_like
+        The numbers.
+    dtype : {"float64", "float32"}
+        Precision.
+    name, device : str
+        Engine and device, see :func:`on_device`, which refuses one that is not there.
+    """
+    found = engine(name).create(value, dtype)
+    placed = found if device == "cpu" else on_device(found, name, device)
+    return found if compiles(name) else placed
+
+
 def _module_of_jax() -> Any:
     try:
         return importlib.import_module("jax")
     except ImportError as error:
         raise MissingDependency("jax", "jax", 'engine="jax"') from error
+
+
+def _devices_of_torch(torch: Any) -> list[str]:
+    found = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+    return [*found, "mps"] if torch.backends.mps.is_available() else found
 
 
 def _device_of_jax(device: str) -> Any:

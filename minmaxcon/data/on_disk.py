@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.arrays import created
 from minmaxcon.arrays import engine as engine_named
 from minmaxcon.checks import seed_number, whole
 from minmaxcon.core.source import Batch, Position, Source
@@ -127,10 +128,12 @@ class OnDisk(Source):
     folder : path, optional
         On whose disk the copy lies: n rows of all their numbers in the precision asked for. By default the system's
         folder for temporary files. The copy has no name, and is gone with the process, however that ends.
-    engine : {"numpy", "torch"}
+    engine : {"numpy", "torch", "jax"}
         The array engine of the batches.
     dtype : {"float64", "float32"}
         Their precision, and that of the copy.
+    device : str
+        Where torch or JAX computes, see :class:`~minmaxcon.Finite`; windows are put there one by one.
 
     Attributes
     ----------
@@ -175,11 +178,13 @@ class OnDisk(Source):
         folder: str | Path | None = None,
         engine: str = "numpy",
         dtype: str = "float64",
+        device: str = "cpu",
     ) -> None:
         if dtype not in ("float64", "float32"):
             raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
-        self.like = engine_named(engine).create(np.zeros(0), dtype)
-        self.prepare, self.seed, self.engine, self.dtype = prepare, seed_number("seed", seed), engine, dtype
+        self.like = created(np.zeros(0), dtype, engine, device)
+        self.prepare, self.seed = prepare, seed_number("seed", seed)
+        self.engine, self.dtype, self.device = engine, dtype, device
         self._made_of = (rows, {"seed": seed, "window": window, "folder": folder})
         window = None if window is None else whole("window", window)
         self._copy = _Copy(rows, self.seed, window, folder, dtype)
@@ -258,8 +263,8 @@ class OnDisk(Source):
     def _given(self, arrays: Mapping[str, Any]) -> Batch:
         if self.engine == "numpy":
             return {name: np.asarray(values, dtype=self.dtype) for name, values in arrays.items()}
-        create = engine_named(self.engine).create
-        return {name: create(values, self.dtype) for name, values in arrays.items()}
+        kind = self.dtype, self.engine, self.device
+        return {name: created(values, *kind) for name, values in arrays.items()}
 
     def prepared_by(self, prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None) -> OnDisk:
         """Return the same rows, prepared otherwise; they are on disk once, for both."""
@@ -284,7 +289,8 @@ class OnDisk(Source):
 
     def __reduce__(self) -> tuple[Any, ...]:
         rows, settings = self._made_of
-        return _again, (rows, {**settings, "prepare": self.prepare, "engine": self.engine, "dtype": self.dtype})
+        kind = {"engine": self.engine, "dtype": self.dtype, "device": self.device}
+        return _again, (rows, {**settings, "prepare": self.prepare, **kind})
 
     def __repr__(self) -> str:
         return f"OnDisk({self.size:,} rows in {len(self._copy.sizes)} windows, {self.engine!r}, {self.dtype!r})"

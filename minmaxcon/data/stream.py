@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from minmaxcon.arrays import engine as engine_named
+from minmaxcon.arrays import created
 from minmaxcon.checks import whole
 from minmaxcon.core.source import Batch, Position, Source
 from minmaxcon.data.finite import Finite
@@ -89,6 +89,8 @@ class Stream(Source):
         steps see no pattern that is shorter than a block (points sorted within windows, say). 1 keeps the order.
     engine, dtype : str
         Array engine and precision of the batches.
+    device : str
+        Where torch or JAX computes, see :class:`~minmaxcon.Finite`.
 
     Raises
     ------
@@ -129,6 +131,7 @@ class Stream(Source):
         shuffle: int = 1000,
         engine: str = "numpy",
         dtype: str = "float64",
+        device: str = "cpu",
     ) -> None:
         if dtype not in ("float64", "float32"):
             raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
@@ -141,8 +144,8 @@ class Stream(Source):
             )
         self.points = points
         self.prepare, self.shuffle = prepare, whole("shuffle", shuffle)
-        self.engine, self.dtype = engine, dtype
-        self.like = engine_named(engine).create(np.zeros(0), dtype)
+        self.engine, self.dtype, self.device = engine, dtype, device
+        self.like = created(np.zeros(0), dtype, engine, device)
         self._first: bytes | None = None
         self._reset()
 
@@ -227,7 +230,7 @@ class Stream(Source):
         if kept == 0:
             return None, after
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        return Finite(joined, engine=self.engine, dtype=self.dtype), after
+        return Finite(joined, engine=self.engine, dtype=self.dtype, device=self.device), after
 
     def _pieces(self, position: Position, wanted: int) -> tuple[list[Mapping[str, Any]], int, Position]:
         """Read and prepare up to ``wanted`` samples; return them in pieces, their number, and where reading ended."""
@@ -261,8 +264,8 @@ class Stream(Source):
     def _batches(self, pieces: list[Mapping[str, Any]], count: int, size: int) -> Iterator[Batch]:
         if count == 0:
             return
-        create = engine_named(self.engine).create
-        joined = {name: create(np.concatenate([piece[name] for piece in pieces]), self.dtype) for name in pieces[0]}
+        kind = self.dtype, self.engine, self.device
+        joined = {name: created(np.concatenate([piece[name] for piece in pieces]), *kind) for name in pieces[0]}
         for begin in range(0, count * size, size):
             yield {name: values[begin : begin + size] for name, values in joined.items()}
 

@@ -122,6 +122,7 @@ class CVaRPortfolio(mm.ProblemPlugin):
         scenarios: int = 2000,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         r"""Draw the scenarios and build the problem.
@@ -143,6 +144,8 @@ class CVaRPortfolio(mm.ProblemPlugin):
             Seed of the scenarios.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -168,7 +171,7 @@ class CVaRPortfolio(mm.ProblemPlugin):
             NegativeReturn(),
             [CVaR(beta, bound, smoothing, unit)],
             mm.product([mm.Simplex(assets), mm.Box([-1.0], [1.0])]),
-            mm.Finite({"returns": train}, engine=engine, dtype=dtype),
+            mm.Finite({"returns": train}, engine=engine, device=device, dtype=dtype),
             start=np.append(start, quantile / unit),
             name="CVaR portfolio",
             details=Scenarios(train, test, beta, smoothing, unit),

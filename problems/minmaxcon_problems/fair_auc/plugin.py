@@ -63,7 +63,8 @@ class FairAUC(mm.ProblemPlugin):
         radius: float = 10.0,
         model: Any = "linear",
         engine: str = "numpy",
-        dtype: str = "float64",
+        device: str = "cpu",
+        dtype: str | None = None,
     ) -> mm.MinMaxProblem:
         r"""Load data and build the problem.
 
@@ -111,9 +112,12 @@ class FairAUC(mm.ProblemPlugin):
         model : {"linear", "mlp"} or Model
             The scoring model; ``"mlp"`` has one layer of 10 sigmoid units.
         engine : {"numpy", "torch", "jax"}
-            Array engine; a :class:`TorchModule` always uses torch.
-        dtype : {"float64", "float32"}
-            Precision.
+            Array engine; a :class:`TorchModule` always uses torch. With ``max_gap`` numpy or torch, as the problem is
+            made anew, and would be compiled, at every point.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
+        dtype : {"float64", "float32"}, optional
+            Precision; float64 by default, and float32 for a network with ``max_gap``.
 
         Raises
         ------
@@ -129,7 +133,12 @@ class FairAUC(mm.ProblemPlugin):
             if max_gap is not None:
                 remedy = "looks at all scores at once, and these rows are read in pieces: use kappa, or fit the "
                 raise mm.InvalidInput("max_gap", max_gap, remedy + "data set with FairAUCClassifier.")
-            large = self._large(data, columns, keep_sensitive, test_fraction, standardize, seed, model, engine, dtype)
+            kind: dict[str, Any] = {
+                "engine": self._model(model, 1, engine)[1],
+                "device": device,
+                "dtype": dtype or "float64",
+            }
+            large = self._large(data, columns, keep_sensitive, test_fraction, standardize, seed, kind)
             scorer, _ = self._model(model, large.means.shape[1], engine)
             problem = large_problem(large, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed)
             return problem if mm.distributed.current() is None else mm.distributed.distribute(problem)
@@ -138,10 +147,15 @@ class FairAUC(mm.ProblemPlugin):
         if max_gap is not None:
             loss = named_objective("auc" if objective is None else objective, c1, c2)
             target = Target(metric=resolved, max_gap=max_gap, objective=loss, model=scorer, radius=radius, seed=seed)
-            return build_target_problem(dataset.train, target, dataset=dataset)
-        return build_problem(
-            dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, engine=engine, dtype=dtype
-        )
+            if engine == "jax":
+                remedy = (
+                    'compiles a problem once, and with max_gap it is made anew at every point: use "numpy" or "torch".'
+                )
+                raise mm.InvalidInput("engine", engine, remedy)
+            own = None if engine == "numpy" else engine  # a network without gradients of its own needs torch
+            return build_target_problem(dataset.train, target, dataset=dataset, engine=own, dtype=dtype, device=device)
+        kind = {"engine": engine, "device": device, "dtype": dtype or "float64"}
+        return build_problem(dataset, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed, **kind)
 
     def _large(
         self,
@@ -151,9 +165,7 @@ class FairAUC(mm.ProblemPlugin):
         test_fraction: float | None,
         standardize: bool | None,
         seed: int,
-        model: Any,
-        engine: str,
-        dtype: str,
+        kind: dict[str, Any],
     ) -> LargeDataset:
         processes = mm.distributed.current()
         shared: dict[str, Any] = {}
@@ -167,8 +179,7 @@ class FairAUC(mm.ProblemPlugin):
             test_fraction=0.3 if test_fraction is None else test_fraction,
             standardize=standardize is not False,
             seed=seed,
-            engine=self._model(model, 1, engine)[1],
-            dtype=dtype,
+            **kind,
         )
 
     def _dataset(

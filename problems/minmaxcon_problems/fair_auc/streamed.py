@@ -228,6 +228,7 @@ def load_large(
     seed: int = 0,
     engine: str = "numpy",
     dtype: str = "float64",
+    device: str = "cpu",
     folder: Any = None,
     exchange: Callable[[Any], Sequence[Any]] | None = None,
     part: tuple[int, int] = (0, 1),
@@ -242,7 +243,7 @@ def load_large(
         As for ``FairAUC.load``.
     test_fraction : float
         Chance of each row to be held out.
-    engine, dtype, folder
+    engine, dtype, device, folder
         As for :class:`minmaxcon.OnDisk`.
     exchange : callable, optional
         Where several processes read shards: gives the list of what all of them called it with.
@@ -272,7 +273,7 @@ def load_large(
     for other in others:
         everywhere = everywhere.merged(other, blocks.name)
     reader.learn(everywhere, summary, positive, protected, standardize, libsvm)
-    rows = mm.OnDisk(reader, seed=seed, folder=folder, engine=engine, dtype=dtype)
+    rows = mm.OnDisk(reader, seed=seed, folder=folder, engine=engine, dtype=dtype, device=device)
     sums = reader.sums if exchange is None else sum(exchange(reader.sums))
     return reader.dataset(rows, sums / reader.counts[False][:, None], test_fraction, seed, exchange)
 

@@ -89,6 +89,7 @@ class FairRegression(mm.ProblemPlugin):
         radius: float = 3.0,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         """Build the problem from hourly wages of women and men (wage1).
@@ -106,6 +107,8 @@ class FairRegression(mm.ProblemPlugin):
             Of the split, 70% train and 30% test, and of the rows whose group is known.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -130,7 +133,7 @@ class FairRegression(mm.ProblemPlugin):
             Risk(model, SquaredLoss(), name="mean squared error"),
             [SquaredMeanGap(model, reach, bound)],
             primal,
-            mm.Finite({**arrays, "contrast": contrast}, engine=engine, dtype=dtype),
+            mm.Finite({**arrays, "contrast": contrast}, engine=engine, device=device, dtype=dtype),
             name=self.name,
             details=Details(train, test),
         )

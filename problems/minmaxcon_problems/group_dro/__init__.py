@@ -62,6 +62,7 @@ class GroupDRO(mm.ProblemPlugin):
         radius: float = 3.0,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         r"""Build the problem from wages of young men (card).
@@ -79,6 +80,8 @@ class GroupDRO(mm.ProblemPlugin):
             Of the split: 70% train, 30% test.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -107,7 +110,7 @@ class GroupDRO(mm.ProblemPlugin):
             objective,
             [Risk(model, loss, least * (1.0 + np.asarray(slack, dtype=np.float64)), name="mean squared error")],
             primal,
-            mm.Finite(arrays, engine=engine, dtype=dtype),
+            mm.Finite(arrays, engine=engine, device=device, dtype=dtype),
             start=start,
             name=self.name,
             details=Details(train, test, temperature),

@@ -87,6 +87,7 @@ class GroupParity(mm.ProblemPlugin):
         rows: int | None = None,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         """Read the mortgage applications and build the problem.
@@ -105,6 +106,8 @@ class GroupParity(mm.ProblemPlugin):
             Seed of the split, 70% to learn from and 30% to test, stratified by group and label.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -136,7 +139,7 @@ class GroupParity(mm.ProblemPlugin):
             Risk(mm.Linear(features.shape[1]), LogisticLoss(), name="logistic loss"),
             [MeanDifferences(len(GROUPS), bound)],
             mm.Ball(features.shape[1], radius),
-            mm.Finite({**arrays, "contrast": contrast}, engine=engine, dtype=dtype),
+            mm.Finite({**arrays, "contrast": contrast}, engine=engine, device=device, dtype=dtype),
             start=np.zeros(features.shape[1]),
             name="group parity",
             details=Details(*(Rows(features[p], target[p], member[p]) for p in (train, test))),

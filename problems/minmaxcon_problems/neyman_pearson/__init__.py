@@ -123,6 +123,7 @@ class NeymanPearson(mm.ProblemPlugin):
         radius: float = 1.0,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         """Build the problem from a data set that comes with scikit-learn.
@@ -142,6 +143,8 @@ class NeymanPearson(mm.ProblemPlugin):
             Of the split: 70% train, 30% test.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -161,7 +164,12 @@ class NeymanPearson(mm.ProblemPlugin):
             ClassLoss(target_class, count),
             [ClassLoss(k, count, bound) for k in others],
             mm.product([mm.Ball(width, radius)] * count),
-            mm.Finite({**arrays, "class_weights": population_weights(train.membership)}, engine=engine, dtype=dtype),
+            mm.Finite(
+                {**arrays, "class_weights": population_weights(train.membership)},
+                engine=engine,
+                device=device,
+                dtype=dtype,
+            ),
             name=self.name,
             details=Details(train, test, target_class),
         )

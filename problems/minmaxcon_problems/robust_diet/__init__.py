@@ -124,6 +124,7 @@ class RobustDiet(mm.ProblemPlugin):
         samples: int = 1000,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         r"""Draw prices and contents and build the problem.
@@ -146,6 +147,8 @@ class RobustDiet(mm.ProblemPlugin):
             Seed of the market days.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -175,7 +178,7 @@ class RobustDiet(mm.ProblemPlugin):
             Cost(),
             [Nutrient(name, size, bound) for name in nutrients],
             mm.Box(np.zeros(len(FOODS)), np.full(len(FOODS), most)),
-            mm.Finite({"price": noise[0], "contents": contents}, engine=engine, dtype=dtype),
+            mm.Finite({"price": noise[0], "contents": contents}, engine=engine, device=device, dtype=dtype),
             # As much of every food as meets all needs with room to spare.
             start=np.full(len(FOODS), min(most, 1.1 * largest / worst)),
             name="robust diet",

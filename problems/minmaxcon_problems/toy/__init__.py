@@ -118,6 +118,7 @@ class Toy(mm.ProblemPlugin):
         samples: int = 500,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         r"""Draw the samples and build the problem.
@@ -136,6 +137,8 @@ class Toy(mm.ProblemPlugin):
             Seed of their normal law.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -152,7 +155,7 @@ class Toy(mm.ProblemPlugin):
             HalfSquare(),
             [AbsoluteMean(bound)],
             mm.Box([-2.0 * center], [2.0 * center]),
-            mm.Finite({"target": center + target, "shift": shift}, engine=engine, dtype=dtype),
+            mm.Finite({"target": center + target, "shift": shift}, engine=engine, device=device, dtype=dtype),
             start=[0.0],
             name="toy",
             details=Law(center, noise),

@@ -63,6 +63,7 @@ class WorstGroup(mm.ProblemPlugin):
         radius: float = 3.0,
         seed: int = 0,
         engine: str = "numpy",
+        device: str = "cpu",
         dtype: str = "float64",
     ) -> mm.MinMaxProblem:
         """Build the problem from mortgage applications (loanapp).
@@ -77,6 +78,8 @@ class WorstGroup(mm.ProblemPlugin):
             Of the split: 70% train, 30% test.
         engine : {"numpy", "torch", "jax"}
             Array engine.
+        device : str
+            Where torch or JAX computes: "cpu", "cuda", "cuda:1", "gpu", "mps".
         dtype : {"float64", "float32"}
             Precision.
 
@@ -96,7 +99,7 @@ class WorstGroup(mm.ProblemPlugin):
             Risk(model, loss, name="mean loss"),
             [GroupRisk(model, loss, len(GROUPS), bound, name="loss of the worst group")],
             mm.Ball(model.dimension, radius),
-            mm.Finite(arrays, engine=engine, dtype=dtype),
+            mm.Finite(arrays, engine=engine, device=device, dtype=dtype),
             name=self.name,
             details=Details(train, test),
         )

@@ -43,6 +43,7 @@ def build_problem(
     seed: int = 0,
     engine: str = "numpy",
     dtype: str = "float64",
+    device: str = "cpu",
 ) -> mm.MinMaxProblem:
     r"""Build the problem: maximise a surrogate of AUC subject to both sides of the fairness surrogate.
 
@@ -65,8 +66,8 @@ def build_problem(
         How many rows each training row stands for.
     seed : int
         Seed of the starting parameters of a network.
-    engine, dtype : str
-        Array engine and precision.
+    engine, dtype, device : str
+        Array engine, precision, and where torch or JAX computes.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def build_problem(
         weights = weights / weights.mean(axis=0)
         # (features' weights)' rather than weights' features: the product of a CSR matrix and a dense one is dense.
         means = np.asarray(features.T @ weights).T / len(train)
-    data = mm.Finite({"features": features, "weights": weights}, engine=engine, dtype=dtype)
+    data = mm.Finite({"features": features, "weights": weights}, engine=engine, dtype=dtype, device=device)
     details = Details(metric=metric, model=model, dataset=dataset, kappa=kappa, c1=float(c1), c2=float(c2))
     return assemble(data, details, means, radius=radius, name=f"{dataset.name}, {metric.name}", seed=seed)
 

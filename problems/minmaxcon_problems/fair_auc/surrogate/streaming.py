@@ -104,6 +104,7 @@ def stream_problem(
     look: int = 1000,
     engine: str = "numpy",
     dtype: str = "float64",
+    device: str = "cpu",
 ) -> mm.MinMaxProblem:
     r"""Build the fair AUC problem of a linear model on a stream.
 
@@ -122,8 +123,8 @@ def stream_problem(
         As for :func:`build_problem`.
     look : int
         How many points are looked at beforehand to size the inner sets (which get twice what these points need).
-    engine, dtype : str
-        Array engine and precision.
+    engine, dtype, device : str
+        Array engine, precision, and where torch or JAX computes.
 
     Returns
     -------
@@ -140,7 +141,7 @@ def stream_problem(
     resolved = resolve_metric(metric)
     kappa, _ = resolved_bound(kappa, c1=c1, c2=c2, default="kappa")
     known = None if probabilities is None else slot_probabilities(probabilities, resolved)
-    stream = mm.Stream(points, prepare=GroupWeights(resolved, known), engine=engine, dtype=dtype)
+    stream = mm.Stream(points, prepare=GroupWeights(resolved, known), engine=engine, dtype=dtype, device=device)
     first = checked_points(list(islice(stream.open(), whole("look", look, 1))))
     features = first["features"]
     label, group = _signs(first, "label"), _signs(first, "group")

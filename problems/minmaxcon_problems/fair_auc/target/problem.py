@@ -116,6 +116,7 @@ def build_target_problem(
     dataset: Dataset | None = None,
     engine: str | None = None,
     dtype: str | None = None,
+    device: str = "cpu",
 ) -> mm.RefreshedProblem:
     r"""Build the problem: the best objective subject to :math:`|AUC(G_1,G_1') - AUC(G_2,G_2')| \le` ``max_gap``.
 
@@ -133,7 +134,7 @@ def build_target_problem(
     features = rows.features if linear or not hasattr(rows.features, "tocsr") else rows.features.toarray()
     engine, dtype = engine or model.engine, dtype or ("float64" if linear else "float32")
     arrays = {"features": features, "subsets": subsets / subsets.mean(axis=0), **loss.arrays(positive, weight)}
-    data = mm.Finite(arrays, engine=engine, dtype=dtype)
+    data = mm.Finite(arrays, engine=engine, dtype=dtype, device=device)
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
     matrix, added = loss.curvature(), loss.ridge_curvature * target.ridge
     if added > 0:
@@ -154,7 +155,7 @@ def build_target_problem(
     first: mm.RefreshedProblem | None = None
     if loss.followed:
         free = replace(target, objective=AUCObjective(loss.c1, loss.c2), max_gap=NO_TARGET)
-        first = build_target_problem(rows, free, row_weight=row_weight, engine=engine, dtype=dtype)
+        first = build_target_problem(rows, free, row_weight=row_weight, engine=engine, dtype=dtype, device=device)
     start = np.concatenate([model.start(target.seed), np.zeros(loss.variables)])
     seen = measure.observe(namespace(data.like).asarray(start[None], data.like))
     ball, offsets = mm.Ball(model.dimension, target.radius), [reach] * loss.variables

@@ -105,9 +105,11 @@ class TargetStream(mm.Stream):
         look: int = 100_000,
         engine: str = "numpy",
         dtype: str = "float64",
+        device: str = "cpu",
     ) -> None:
         known = None if probabilities is None else slot_probabilities(probabilities, metric)
-        super().__init__(points, prepare=_Points(GroupWeights(metric, known, burn_in=0)), engine=engine, dtype=dtype)
+        prepare = _Points(GroupWeights(metric, known, burn_in=0))
+        super().__init__(points, prepare=prepare, engine=engine, dtype=dtype, device=device)
         self.metric, self.objective, self.look = metric, objective, whole("look", look, 1)
         self.probabilities = None
         if probabilities is not None:
@@ -138,7 +140,7 @@ class TargetStream(mm.Stream):
             "row_weight": weight,
             "positive": positive.astype(np.float64),
         }
-        return mm.Finite(arrays, engine=self.engine, dtype=self.dtype), position
+        return mm.Finite(arrays, engine=self.engine, dtype=self.dtype, device=self.device), position
 
     def kept(self, position: mm.Position, rows: int) -> tuple[_Kept | None, mm.Position]:
         """Read on, as :meth:`block` does, and return the rows of the block; None where nothing is left."""
@@ -199,6 +201,7 @@ def stream_target_problem(
     seed: int = 0,
     engine: str | None = None,
     dtype: str | None = None,
+    device: str = "cpu",
 ) -> mm.RefreshedProblem:
     r"""Build the problem of a target on a stream: the best objective subject to a true gap of at most ``max_gap``.
 
@@ -232,6 +235,8 @@ def stream_target_problem(
         Seed of a network's starting parameters, and of the order in which the first points are read.
     engine, dtype : str, optional
         By default the model's own, in float64 for a linear model and in float32 for others.
+    device : str
+        Where torch or JAX computes.
 
     Returns
     -------
@@ -267,6 +272,7 @@ def stream_target_problem(
         look=look,
         engine=engine,
         dtype=dtype,
+        device=device,
     )
     width = checked_points(list(islice(stream.open(), 1)))["features"].shape[1]
     kept, _ = stream.kept(mm.Position.start(np.random.default_rng(seed)), whole("first", first, 1))
@@ -274,5 +280,6 @@ def stream_target_problem(
         raise mm.DataError("stream", "it has no points.")
     names = tuple(f"x{j}" for j in range(width))
     rows = LabelledData(kept.features, kept.label, kept.group, names, name="stream")
-    problem = build_target_problem(rows, target, row_weight=stream.row_weight(kept), engine=engine, dtype=dtype)
+    kind: dict[str, Any] = {"engine": engine, "dtype": dtype, "device": device}
+    problem = build_target_problem(rows, target, row_weight=stream.row_weight(kept), **kind)
     return replace(problem, data=stream)
