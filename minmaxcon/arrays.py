@@ -137,7 +137,7 @@ def _numpy() -> Namespace:
     return Namespace(
         name="numpy",
         asarray=lambda value, like: np.asarray(to_numpy(value), dtype=like.dtype),
-        create=lambda value, dtype="float64": np.array(to_numpy(value), dtype=dtype),
+        create=lambda value, dtype="float64": np.array(to_numpy(value), dtype=dtype, order="C"),
         double=lambda x: np.asarray(x, dtype=np.float64),
         to_numpy=np.asarray,
         copy=np.copy,
@@ -211,7 +211,7 @@ def _torch() -> Namespace:
     def create(value: Any, dtype: str = "float64") -> Array:
         if isinstance(value, torch.Tensor):
             return value.detach().to(getattr(torch, dtype), copy=True)
-        return torch.tensor(np.asarray(value), dtype=getattr(torch, dtype))
+        return torch.tensor(np.asarray(value, order="C"), dtype=getattr(torch, dtype))
 
     def total(x: Array, keepdims: bool = False) -> Array:
         return torch.sum(x, dim=-1, keepdim=keepdims)
@@ -287,7 +287,7 @@ def _jax() -> Namespace:
     return Namespace(
         name="jax",
         asarray=asarray,
-        create=lambda value, dtype="float64": np.array(value, dtype=dtype),
+        create=lambda value, dtype="float64": np.array(value, dtype=dtype, order="C"),
         double=lambda x: x.astype(np.float64),
         to_numpy=np.asarray,
         copy=lambda x: x,

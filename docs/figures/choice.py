@@ -251,7 +251,8 @@ def show(name: str, chosen: Set, found: dict[tuple[str, str], list[Run]], solver
     labels = list(chosen.problems)
     for which, unit in enumerate(("samples", "processor seconds")):
         for target in chosen.targets:
-            rows = [["", *(one.removeprefix("sfls_").replace("_", " ") for one in solvers)]]
+            names = [one.removeprefix("sfls_").removesuffix("_subgradient").replace("_", " ") for one in solvers]
+            rows = [["", *names]]
             rows += [
                 [label, *(cell(median(found[label, one], target, which), which) for one in solvers)] for label in labels
             ]

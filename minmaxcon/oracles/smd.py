@@ -26,9 +26,9 @@ class SMD(StochasticOracle):
     Parameters
     ----------
     steps : int, optional
-        Steps of a query; of the first, where they grow. By default 100 there, or as many as draw a sample for each row
-        where an exact evaluation makes a pass (1,000 on a stream, where nothing is evaluated exactly), and 4,000 of a
-        query that stands alone.
+        Steps of a query; of the first, where they grow. By default 100 there, on large data as many as take the time of
+        the exact passes that follow, at most those of one pass in samples (1,000 on a stream, where nothing is
+        evaluated exactly), and 4,000 of a query that stands alone.
     batch_size : int
         Samples a step; 1 is allowed, as every sample's terms are unbiased.
     step_rule : {"adaptive", "inverse_sqrt", "theory"} or StepRule

@@ -152,9 +152,13 @@ class StochasticOracle(Oracle):
         rows = problem.data.size
         if rows is None:
             return _FIRST_OF_STREAM
-        # Several exact passes follow a query: with fewer samples than rows they would take most of the time.
-        passes = 0 if problem.family.knows_means(problem.data) else rows
-        return max(_FIRST, math.ceil(passes / (self.batch_size * self._batches_a_step)))
+        if problem.family.knows_means(problem.data):
+            return _FIRST
+        # Exact passes follow a query: were it much shorter, they would take most of the time, and were it longer than
+        # they, it would answer later than it need. No query is longer than one pass in samples.
+        drawn, width = self.batch_size * self._batches_a_step, problem.primal.dimension
+        alike = _PASSES * rows * width / (_STEP + drawn * width)
+        return max(_FIRST, math.ceil(min(alike, rows / drawn)))
 
     def advance(self, state: StochasticState) -> StochasticState:
         """See :meth:`Oracle.advance`: one block of steps."""
@@ -301,6 +305,10 @@ _ALONE = 4000
 
 _FIRST = 100
 """Those of the first of a sequence. Its answer is evaluated exactly, and the next begins where it ended."""
+
+_PASSES, _STEP = 30, 1e5
+"""Exact passes that follow a query on large data, at most; and how many numbers a pass reads in the time that a step
+takes beside its own samples."""
 
 _FIRST_OF_STREAM = 1000
 """The same on a stream, where the answer is only estimated, with the noise that these steps leave."""

@@ -58,15 +58,14 @@ def automatic(problem: MinMaxProblem) -> Solver:
     point within 1% of the optimum, as ``python docs/figures/choice.py`` printed them on a busy machine
     (:doc:`/experiments`):
 
-    ==================================  ======  ===========  ==================
-    data                                by SMD  mirror-prox  variance reduction
-    ==================================  ======  ===========  ==================
-    the gallery, nine problems           -2.56        -5.63               -2.73
-    means known, 24,000 rows and more    -1.21        -2.58                1.76
-    ==================================  ======  ===========  ==================
+    ==========================  =====  ======  ===========  ==================
+    data                         auto  by SMD  mirror-prox  variance reduction
+    ==========================  =====  ======  ===========  ==================
+    the gallery, nine problems  -7.57   -4.00        -7.57               -3.49
+    large data, 14 problems     -3.06   -1.10         1.35                5.38
+    ==========================  =====  ======  ===========  ==================
 
-    The first line is of an earlier version. Exact passes win where they cost little, and nothing in them is random.
-    Samples win where a pass is long.
+    Exact passes win where they cost little, and nothing in them is random. Samples win where a pass is long.
     """
     if Needs(measure=True).missing(problem) is None:
         return named_solver("successive")

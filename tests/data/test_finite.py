@@ -258,6 +258,15 @@ def test_the_callers_arrays_are_copied(kind: str, engine: str, dtype: str) -> No
     np.testing.assert_array_equal(plain(data.arrays["features"]), DENSE.astype(dtype))
 
 
+@pytest.mark.parametrize("engine", ["numpy", "torch", "jax"])
+def test_rows_lie_in_one_piece(engine: str) -> None:
+    """A frame's columns do not, and NumPy would copy all of them for each batch."""
+    whole = np.zeros((4, 50, 3))
+    for mine in (np.asfortranarray(DENSE), whole.transpose(1, 0, 2), whole[0, ::2]):
+        (found,) = mm.Finite({"features": mine}, engine=engine).arrays.values()
+        assert np.asarray(found).flags.c_contiguous
+
+
 @pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))])
 def test_copies_draw_the_same(source: mm.Finite, clone: Any) -> None:
     copied = clone(source)

@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import minmaxcon as mm
@@ -52,3 +53,23 @@ def test_what_measures_the_choice_counts_feasible_points_near_the_optimum() -> N
     assert 0.0 < found.hits[0.005][1] <= found.seconds
     elsewhere = Optimum(0.0, "given", 0.0, 2.5, 1.5)  # nobody is within 1% of a value that no point has
     assert not watched["measured"](problem, elsewhere, "auto", 0).hits
+
+
+@pytest.mark.parametrize(
+    "name, options, batch_size, steps",
+    [
+        ("toy", {"samples": 300_000}, 100, 100),  # 30 passes over so few numbers take no longer than the least
+        ("robust_diet", {"samples": 20_000}, 100, 107),  # 30 passes of 360,000 numbers, 101,800 a step
+        ("cvar_portfolio", {"scenarios": 4_000, "assets": 300}, 20, 200),  # a pass in samples
+        ("cvar_portfolio", {"scenarios": 4_000, "assets": 300}, 1, 359),
+        ("toy", {"samples": 500}, 1, 100),
+    ],
+)
+def test_a_first_query_is_as_long_as_the_passes_that_follow(
+    name: str, options: dict[str, Any], batch_size: int, steps: int
+) -> None:
+    """It counts what a pass costs in steps, where a row of one number costs a pass nearly nothing."""
+    problem = load_problem(name, options)
+    start = mm.Start(problem.start_point(), None, mm.Position.start(np.random.default_rng(0)))
+    state = mm.SMD(batch_size=batch_size).begin(problem.at_level(1.0), start, effort=1.0)
+    assert state.limit == pytest.approx(steps, rel=0.02)
