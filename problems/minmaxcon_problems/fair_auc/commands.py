@@ -343,6 +343,74 @@ def target(
     output.result(to_json(found.as_dict()) if json else found.table())
 
 
+@bench.command
+def scale(
+    *,
+    rows: str = "1000,10000,100000",
+    features: str = "10,40,160,640",
+    constraints: str = "1,4,16,64",
+    groups: str = "2,8,32,128",
+    runs: str = "1,16,256",
+    only: str | None = None,
+    limit: float = 5.0,
+    seed: Whole = 0,
+    figure: Path | None = None,
+    overwrite: Flag = False,
+    json: Flag = False,
+    quiet: Flag = False,
+) -> None:
+    """Measure how a step, a solve and memory grow with rows, features, constraints, groups and runs, one at a time.
+
+    Rows, features and runs are those of linear fair AUC on synthetic rows; each constraint is the mean loss of a part
+    of the rows; groups are those of one worst-group risk. Seconds are of the processor, on one thread. The default
+    takes about a minute.
+
+    Parameters
+    ----------
+    rows
+        Numbers of rows, separated by commas.
+    features
+        Numbers of features.
+    constraints
+        Numbers of constraints.
+    groups
+        Numbers of groups.
+    runs
+        Numbers of runs that one solve carries.
+    only
+        Only these of rows, features, constraints, groups and runs, separated by commas.
+    limit
+        Seconds after which a solve ends.
+    seed
+        Seed of the synthetic data and of the solves.
+    figure
+        PNG file for the curves on logarithmic axes.
+    overwrite
+        Replace that file.
+    json
+        Print the result as data, and nothing else.
+    quiet
+        Show no progress.
+    """
+    from minmaxcon.results import check_file, png, to_json, write_file
+
+    from .study.scale import bench_scale
+
+    output = Output(json=json, quiet=quiet)
+    if figure is not None:
+        check_file(figure, overwrite=overwrite)
+    given = {"rows": rows, "features": features, "constraints": constraints, "groups": groups, "runs": runs}
+    chosen = names_of("only", only) or list(given)
+    for name in chosen:
+        if name not in given:
+            raise mm.UnknownName("only", name, given)
+    sizes = {name: _counts(given[name], name) for name in chosen}
+    found = bench_scale(sizes=sizes, limit=limit, seed=seed, progress=not quiet)
+    if figure is not None:
+        write_file(figure, png(found.figure()), overwrite=overwrite)
+    output.result(to_json(found.as_dict()) if json else found.table())
+
+
 def _counts(text: str, option: str = "runs") -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
