@@ -23,7 +23,7 @@ from minmaxcon_problems.fair_auc.target.fit import LeftOut
 
 from .asked import asked_of
 from .calibration import GroupCalibration
-from .dataset import fit_dataset
+from .dataset import fit_dataset, is_partitioned
 from .groups import signs_of_values, with_groups
 from .incremental import Incremental
 from .inputs import (
@@ -258,10 +258,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         X : array_like, data frame or CSR (n, d), or data set
             Features, finite numbers. With the name of a column as ``y``, a data set of any size as
             :class:`minmaxcon.tables.TableBlocks` takes it (path, folder, address, data set of pyarrow, list of frames,
-            function that returns an iterator of frames), whose other columns are the features: the model is fitted to a
-            uniform sample of ``max_rows_per_cell`` rows of each label and group, as by :meth:`partial_fit`, and
-            ``gap_`` and ``auc_`` are measured on all rows; where these miss the target, the sample is held to a smaller
-            gap.
+            function that returns an iterator of frames), or a Dask DataFrame, whose other columns are the features: the
+            model is fitted to a uniform sample of ``max_rows_per_cell`` rows of each label and group, as by
+            :meth:`partial_fit`, and ``gap_`` and ``auc_`` are measured on all rows; where these miss the target, the
+            sample is held to a smaller gap.
         y : array_like (n,) or str
             Labels, any two values; or the name of their column.
         sensitive_features : array_like (n,) or str
@@ -293,6 +293,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             with as_it_was_if_refused(self):
                 fit_dataset(self, X, y, sensitive_features, sample_weight)
             return self
+        if is_partitioned(X):
+            need = "of a Dask DataFrame is the name of a column, as sensitive_features is: fit(frame, 'label', ...)."
+            raise InvalidInput("y", type(y).__name__, need)
         with as_it_was_if_refused(self):
             own = X_val is not None
             _require_own_rows(self, own, (y_val, sensitive_features_val, sample_weight_val))

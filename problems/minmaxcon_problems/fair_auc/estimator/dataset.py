@@ -1,9 +1,14 @@
-"""The fit of the estimator to a data set of any size: a bounded sample of each cell, then measures on all rows."""
+"""The fit of the estimator to a data set of any size: a bounded sample of each cell, then measures on all rows.
+
+Blocks are read one after the other. Of a frame whose partitions lie on a cluster, only labels and groups of all rows
+are fetched, over whose numbers the sample is drawn; then the features of the rows that it keeps, and the scores that
+the workers give. So the fit is that of the same rows in one frame, to the last bit.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +17,14 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.metrics import AUCEstimate
-from minmaxcon.tables import Column, Table, TableBlocks
+from minmaxcon.tables import Column, Table, TableBlocks, shown
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 from minmaxcon_problems.fair_auc.streamed import CellScores, score_cells
 
 from .inputs import SENSITIVE
 from .training import Fitted, fit_stream, held_on_all
 
-__all__ = ["fit_dataset"]
+__all__ = ["fit_dataset", "is_partitioned"]
 
 
 def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_weight: Any) -> None:
@@ -35,11 +40,14 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
     for name, value in (("use_group", estimator.use_group), ("max_gap", estimator.max_gap)):
         if value is True or not isinstance(value, float | int | np.number | None):
             raise InvalidInput(name, value, "is for rows at hand; leave it out, or give one number, for a data set.")
-    rows = _Rows(source if isinstance(source, TableBlocks) else TableBlocks(source), label, sensitive)
+    rows: _Rows | _Partitions
+    if is_partitioned(source):
+        rows = _Partitions(source, label, sensitive)
+    else:
+        rows = _Rows(source if isinstance(source, TableBlocks) else TableBlocks(source), label, sensitive)
     for name in ("_stream", "_fitted"):
         vars(estimator).pop(name, None)
-    for features, labels, groups in rows.blocks():
-        estimator.partial_fit(features, labels, sensitive_features=groups)
+    rows.remember(estimator)
     stream = estimator._stream
     found = _measured(fit_stream(estimator, stream), estimator, rows)
     limit, held_out = found.fit.max_gap, found.fit.validation_gap
@@ -54,9 +62,7 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
         (found,) = held_on_all(trained, [found])
         excess = found.fit.gap.value - limit
         if excess > 0 and found.fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
-            reason = (
-                f"On the sample the gap met its target; over all {rows.source.rows:,} rows it is {excess:.4g} above."
-            )
+            reason = f"On the sample the gap met its target; over all {rows.count:,} rows it is {excess:.4g} above."
             found = replace(found, fit=replace(found.fit, status=mm.Status.OUT_OF_REACH, reason=reason))
     estimator._fitted, stream.fresh = found, False
     estimator._stream = None
@@ -74,14 +80,21 @@ class _Rows:
         if not self.names:
             raise DataError(source.name, "no column is left as a feature; the data need another one.")
 
-    def blocks(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield features as a table of Arrow, labels (b,) and groups (b,) or None, as they are given to a fit."""
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.source.rows
+
+    def remember(self, estimator: Any) -> None:
+        """Let an estimator take in all rows."""
         import pyarrow as pa
 
-        for table, labels, groups in self._read():
-            yield pa.table([table.columns[name].numbers for name in self.names], names=self.names), labels, groups
+        for table, labels, groups in self.tables():
+            features = pa.table([table.columns[name].numbers for name in self.names], names=self.names)
+            estimator.partial_fit(features, labels, sensitive_features=groups)
 
-    def _read(self) -> Iterator[tuple[Table, Any, Any]]:
+    def tables(self) -> Iterator[tuple[Table, Any, Any]]:
+        """Yield tables whose features are numbers, with labels (b,) and groups (b,) or None."""
         for table in self.source.tables():
             for name in self.names:
                 column = table.columns[name]
@@ -92,9 +105,10 @@ class _Rows:
             (table.require_texts if table.is_text(label) else table.require_numbers)(label)
             yield table, _values(label), None if self.sensitive is None else _values(table.columns[self.sensitive])
 
-    def cells(self, found: Fitted, unknown: str) -> Iterator[tuple[Any, Any]]:
-        """Yield features (b, d) and cells (b,) of the rows that have a group."""
-        for table, labels, groups in self._read():
+    def scored(self, models: Sequence[Fitted], unknown: str) -> Iterator[tuple[Any, Any]]:
+        """Yield the scores (models, b) and cells (b,) of the rows that have a group."""
+        found = models[0]
+        for table, labels, groups in self.tables():
             features = np.stack([table.columns[name].numbers for name in self.names], axis=1)
             label = labels == found.labels[1]
             group = np.zeros(len(label), dtype=bool)
@@ -105,7 +119,141 @@ class _Rows:
                 group = groups == found.group_values[1]
                 if unknown == "drop":
                     features, label, group = features[~missing], label[~missing], group[~missing]
-            yield features, 2 * label.astype(np.intp) + group
+            scores = np.stack([model.direction * model.decision(features) for model in models])
+            yield scores, 2 * label.astype(np.intp) + group
+
+
+def is_partitioned(source: Any) -> bool:
+    """Tell whether a source is a frame in partitions, such as one of Dask."""
+    return hasattr(source, "to_delayed") and hasattr(source, "npartitions") and hasattr(source, "columns")
+
+
+class _Partitions:
+    """The rows of a Dask DataFrame, in the order of its partitions; what is asked of them is computed where they are.
+
+    Raises MinMaxConError where a partition cannot be computed, and DataError for what is wrong with its rows.
+    """
+
+    def __init__(self, frame: Any, label: str, sensitive: str | None) -> None:
+        self.parts, self.label, self.sensitive = frame.to_delayed(), label, sensitive
+        names = [str(name) for name in frame.columns]
+        for by, name in (("y", label), (SENSITIVE, sensitive)):
+            if name is not None and name not in names:
+                known = ", ".join(map(shown, names[:8])) + (", ..." if len(names) > 8 else "")
+                raise DataError(
+                    _FRAME, f"{by} names column {shown(name)}, which there is not; its columns are {known}."
+                )
+        self.names = [name for name in names if name not in (label, sensitive)]
+        if not self.names:
+            raise DataError(_FRAME, "no column is left as a feature; the data need another one.")
+        self.ends: list[int] = []
+
+    @property
+    def count(self) -> int:
+        """Number of rows, once they have been passed over."""
+        return self.ends[-1]
+
+    def remember(self, estimator: Any) -> None:
+        """Let an estimator remember the rows that it would keep of all of them, one after the other."""
+        import pyarrow as pa
+
+        twin, seen = copy.copy(estimator), 0
+        twin.__dict__.pop("feature_names_in_", None)
+        for labels, groups in self._each(_keys, self.label, self.sensitive):
+            if len(labels):
+                numbers = np.arange(seen, seen + len(labels), dtype=np.float64)
+                twin.partial_fit(pa.table({"row": numbers}), labels, sensitive_features=groups)
+                seen += len(labels)
+            self.ends.append(seen)
+        if not seen:
+            raise DataError(_FRAME, "has no rows; at least one was expected.")
+        stream = twin._stream
+        stream.reservoir.fetch(self._features, len(self.names))
+        estimator.n_features_in_ = len(self.names)
+        estimator.feature_names_in_ = np.array(self.names, dtype=object)
+        estimator._stream = stream
+
+    def _features(self, numbers: Any) -> Any:
+        """Return the features (k, d) of the rows with these numbers (k,), fetched each once."""
+        wanted, place = np.unique(numbers.astype(np.int64), return_inverse=True)
+        begins = np.array([0, *self.ends[:-1]])
+        which = np.searchsorted(self.ends, wanted, side="right")
+        mine = [wanted[which == part] - begins[part] for part in range(len(self.ends))]
+        return np.concatenate(list(self._each(_chosen, self.label, self.sensitive, each=mine)))[place]
+
+    def scored(self, models: Sequence[Fitted], unknown: str) -> Iterator[tuple[Any, Any]]:
+        """See :meth:`_Rows.scored`."""
+        return self._each(_scored, self.label, self.sensitive, list(models), unknown)
+
+    def _each(self, function: Callable[..., Any], *given: Any, each: Sequence[Any] | None = None) -> Iterator[Any]:
+        """Yield what a function gives of each partition, and of its own part of ``each``, in order."""
+        import dask
+
+        for begin in range(0, len(self.parts), _AT_ONCE):
+            tasks = [
+                dask.delayed(_located)(
+                    number, function, self.parts[number], *given, *(() if each is None else (each[number],))
+                )
+                for number in range(begin, min(begin + _AT_ONCE, len(self.parts)))
+            ]
+            try:
+                found = dask.compute(*tasks)
+            except mm.MinMaxConError:
+                raise
+            except Exception as failure:  # whatever a worker, the network or the making of a partition raises
+                cause = " ".join(f"{type(failure).__name__}: {failure}".split())[:160]
+                need = f"partitions {begin} to {begin + len(tasks) - 1} could not be computed ({cause}); fit again."
+                raise mm.MinMaxConError(f"{_FRAME}: {need}") from failure
+            for part in found:
+                if isinstance(part, DataError):
+                    raise part
+                yield part
+
+
+_FRAME = "Dask DataFrame"
+
+_AT_ONCE = 16
+"""Partitions whose results are waited for together, and are in memory at once."""
+
+
+def _located(number: int, function: Callable[..., Any], frame: Any, *given: Any) -> Any:
+    """Call a function of a partition; what is wrong with a row is returned with the number of the partition."""
+    try:
+        return function(frame, *given)
+    except DataError as failure:
+        return DataError(f"{_FRAME}, partition {number}", str(failure).removeprefix("frames: "))
+
+
+def _keys(frame: Any, label: str, sensitive: str | None) -> tuple[Any, Any]:
+    """Return labels (n,) and groups (n,) or None of a partition, whose features are found to be finite numbers."""
+    if not len(frame):
+        return np.zeros(0), None
+    rows = _Rows(TableBlocks([frame]), label, sensitive)
+    labels, groups = [], []
+    for table, mine, others in rows.tables():
+        for name in rows.names:
+            table.require_numbers(table.columns[name])
+        labels.append(mine)
+        groups.append(others)
+    return np.concatenate(labels), None if sensitive is None else np.concatenate(groups)
+
+
+def _chosen(frame: Any, label: str, sensitive: str | None, numbers: Any) -> Any:
+    """Return the features (k, d) of some rows of a partition."""
+    if not len(numbers):
+        return np.zeros((0, len(frame.columns) - 1 - (sensitive is not None)))
+    rows = _Rows(TableBlocks([frame.iloc[numbers]]), label, sensitive)
+    return np.concatenate(
+        [np.stack([table.columns[name].numbers for name in rows.names], axis=1) for table, _, _ in rows.tables()]
+    )
+
+
+def _scored(frame: Any, label: str, sensitive: str | None, models: Sequence[Fitted], unknown: str) -> tuple[Any, Any]:
+    """Return scores (models, n) and cells (n,) of a partition."""
+    if not len(frame):
+        return np.zeros((len(models), 0)), np.zeros(0, dtype=np.intp)
+    scores, cells = zip(*_Rows(TableBlocks([frame]), label, sensitive).scored(models, unknown), strict=True)
+    return np.concatenate(scores, axis=1), np.concatenate(cells)
 
 
 def _values(column: Column) -> Any:
@@ -124,15 +272,11 @@ def _values(column: Column) -> Any:
     return values
 
 
-def _measured(found: Fitted, estimator: Any, rows: _Rows) -> Fitted:
+def _measured(found: Fitted, estimator: Any, rows: _Rows | _Partitions) -> Fitted:
     """Return the fit with gap and AUC of the model, and of the one without a target, on all rows of the data set."""
     fit, metric = found.fit, resolve_metrics(estimator.metric)
     models = [found, replace(found, fit=replace(fit, parameters=fit.free_parameters))]
-
-    def scores(features: Any) -> Any:
-        return np.stack([model.direction * model.decision(features) for model in models])
-
-    own, free = score_cells(scores, rows.cells(found, estimator.unknown), models=2)
+    own, free = score_cells(lambda scores: scores, rows.scored(models, estimator.unknown), models=2)
     fit = replace(fit, train_auc=own.area())
     if found.constrained:
         fit = replace(fit, train_gap=_largest_gap(own, metric))

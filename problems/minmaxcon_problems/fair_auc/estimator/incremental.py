@@ -10,7 +10,7 @@ those over all that have passed, whatever the order of arrival and however rare 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -331,6 +331,20 @@ class Reservoir:
             kind = _Sparse if hasattr(rows, "tocsr") else _Dense
             self._cells = [kind(self.capacity, rows.shape[1]) for _ in range(CELLS)]
         return self._cells
+
+    def fetch(self, features: Callable[[Any], Any], width: int) -> None:
+        """Put rows (k, width) in the place of the kept ones, which hold numbers (k,): ``features`` gives them by those.
+
+        For rows that lie elsewhere: the sample is drawn from their numbers, and only what it keeps is fetched.
+        """
+        stores = self._cells or []
+        sizes = [min(count, self.capacity) for count in self.counts]
+        numbers = [store.rows(size)[:, 0] for store, size in zip(stores, sizes, strict=True)]
+        found, begin = features(np.concatenate(numbers)), 0
+        self._cells = [_Dense(self.capacity, width) for _ in stores]
+        for store, size in zip(self._cells, sizes, strict=True):
+            store.put(np.arange(size), found, np.arange(begin, begin + size))
+            begin += size
 
     def kept(self, cells: Sequence[int]) -> tuple[Any, Any, Any]:
         """Return copies of the rows (k, d) kept of some cells, in that order, and for each its cell and weight, (k,).
