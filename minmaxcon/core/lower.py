@@ -12,7 +12,7 @@ from minmaxcon.core.level import LevelProblem
 from minmaxcon.core.runs import take_runs, where_runs
 from minmaxcon.core.source import in_double
 
-__all__ = ["least_point", "lower_bound", "minimize_lagrangian"]
+__all__ = ["bound_at", "closed_form", "least_point", "lower_bound", "minimize_lagrangian"]
 
 _ROUNDING = {4: 4e-6, 8: 1e-12}
 """Allowance for rounding, relative to the size of the terms, by the bytes of a number."""
@@ -79,28 +79,43 @@ def lower_bound(
                 ends = {name: take_runs(value, covered) for name, value in (("upper", upper), ("known", known))}
                 bounds[covered] = lower_bound(problem.take(covered), *parts, **ends, iterations=iterations)
         return bounds
-    points = _closed_form(problem, weights, scaled, start)
+    points = closed_form(problem, weights, scaled, start)
     if points is None:
         points, bound = minimize_lagrangian(
             problem, weights, scaled, start, upper=upper, known=known, iterations=iterations
         )
         if start.dtype.itemsize == 8:
             return bound
-    exact = replace(problem, data=in_double(problem.data))
+    return bound_at(problem, points, weights, scaled)
+
+
+def bound_at(problem: LevelProblem, points: Array, weights: Array, scaled: Array) -> Any:
+    """Return the bound that the linearisation at the points (R, d) proves, in float64 whatever the data's precision."""
+    if problem.modulus > 0:
+        return np.full(problem.runs, -np.inf)
+    exact, xp = replace(problem, data=in_double(problem.data)), namespace(points)
     return _frank_wolfe(exact, *(xp.double(part) for part in (points, weights, scaled)))
 
 
 def least_point(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int) -> Array:
     """Return points (R, d) near the minimisers of the Lagrangian over X, as for :func:`lower_bound`."""
-    found = _closed_form(problem, weights, scaled, start)
+    found = closed_form(problem, weights, scaled, start)
     return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)[0] if found is None else found
 
 
-def _closed_form(problem: LevelProblem, weights: Array, scaled: Array, like: Array) -> Array | None:
-    """Return the minimisers that the family knows, None where it does not."""
+def closed_form(
+    problem: LevelProblem, weights: Array, scaled: Array, like: Array, runs: Any | None = None
+) -> Array | None:
+    """Return the minimisers (R, d) that the family knows, None where it does not.
+
+    Rows of other than the ``runs`` (R,) of booleans are those of ``like`` (R, d).
+    """
     proximal = problem.proximal
     found: list[Any] = []
     for j in range(problem.runs):
+        if runs is not None and not runs[j]:
+            found.append(np.asarray(to_numpy(like[j]), dtype=np.float64))
+            continue
         own = None if proximal is None else proximal.take([j])
         center, weight = (None, 0.0) if own is None else (np.asarray(own.center).reshape(-1), own.least)
         y = np.asarray(to_numpy(weights[j]), dtype=np.float64)

@@ -14,7 +14,7 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import number
 from minmaxcon.core import Estimate, LevelProblem, Needs, Oracle, Position, Start
 from minmaxcon.core.level import expectations
-from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.lower import bound_at, closed_form, lower_bound
 from minmaxcon.core.runs import Layout, finite_runs, where_runs
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
@@ -74,22 +74,34 @@ class Incumbent:
         runs: Any,
         iterations: int = _PASSES,
     ) -> Incumbent:
-        """Return the incumbent after exact evaluation of more points and duals, for the ``runs`` (R,) of booleans."""
+        """Return the incumbent after exact evaluation of more points and duals, for the ``runs`` (R,) of booleans.
+
+        Where the family knows the minimiser of the Lagrangian, which gives the bound of a dual, it is a point as well:
+        near the saddle point it is nearly optimal long before the iterates are, whose steps are as long as the largest
+        curvature allows.
+        """
         found = self
         for x in points:
-            x = x if problem.proximal is not None else problem.family.refine(x, problem.data)
-            values = problem.values(x) - problem.bounds
-            better = runs & (values.max(axis=1) < found.upper)
-            x, values = where_runs(better, (x, values), (found.x, found.values))
-            found = replace(found, x=x, values=values, upper=values.max(axis=1))
+            found = found._at(problem, x, runs)
         for weights, scaled in duals:
-            bound = lower_bound(
-                problem, weights, scaled, found.x, upper=found.upper, known=found.lower, iterations=iterations
-            )
+            x = closed_form(problem, weights, scaled, found.x, runs)
+            if x is None:
+                bound = lower_bound(
+                    problem, weights, scaled, found.x, upper=found.upper, known=found.lower, iterations=iterations
+                )
+            else:
+                bound, found = bound_at(problem, x, weights, scaled), found._at(problem, x, runs)
             known = (found.weights, found.scaled, found.lower)
             weights, scaled, bound = where_runs(runs & (bound >= found.lower), (weights, scaled, bound), known)
             found = replace(found, weights=weights, scaled=scaled, lower=bound)
         return found
+
+    def _at(self, problem: LevelProblem, x: Array, runs: Any) -> Incumbent:
+        """Return the incumbent after exact evaluation of one more point (R, d) of the ``runs``."""
+        x = x if problem.proximal is not None else problem.family.refine(x, problem.data)
+        values = problem.values(x) - problem.bounds
+        x, values = where_runs(runs & (values.max(axis=1) < self.upper), (x, values), (self.x, self.values))
+        return replace(self, x=x, values=values, upper=values.max(axis=1))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -122,8 +122,9 @@ class MirrorProx(ExactOracle):
 
     def advance(self, state: MirrorProxState) -> MirrorProxState:
         """See :meth:`Oracle.advance`: some trials, as many as the size of the data allows."""
-        size = int(state.problem.data.size or 1) * state.problem.runs
-        count = min(max(1, min(50, _SAMPLES_AT_ONCE // size)), state.limit - state.steps)
+        problem = state.problem
+        rows = 1 if problem.family.knows_means(problem.data) else int(problem.data.size or 1)
+        count = min(max(1, min(50, _SAMPLES_AT_ONCE // (rows * problem.runs))), state.limit - state.steps)
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(count):
                 state = self._trial(state)

@@ -328,11 +328,18 @@ class GroupMoments:
         pull = 2.0 * layout.c1 * np.maximum(y, 0.0)[family.owner]
         means, d = self.means[slots], layout.model.dimension
         old = np.zeros(layout.dimension) if center is None else np.asarray(center, dtype=np.float64)
-        stiffness = pull * weight / np.where(pull + weight > 0, pull + weight, 1.0)
-        matrix = np.einsum("s,sij->ij", pull, self.covariances[slots]) + (means.T * stiffness) @ means
-        linear = means.T @ (stiffness * old[d + slots] - family._slope.value * pull / (2.0 * layout.c1))
-        linear = linear - means.T @ (family._difference.value @ a) + weight * old[:d]
-        w = _trust_region(matrix + weight * np.eye(d), linear, layout.radius)
+        group, _, packed, _ = self._groups
+        shares = np.bincount(group[slots], pull, minlength=packed.value.shape[1] // d)
+        matrix = shares @ packed.value.reshape(d, -1, d)  # symmetric, so that one product adds the groups up
+        linear = -(family._slope.value * pull / (2.0 * layout.c1) + family._difference.value @ a)
+        if weight > 0:
+            stiffness = pull * weight / (pull + weight)
+            matrix += (means.T * stiffness) @ means
+            matrix.flat[:: d + 1] += weight
+            linear = means.T @ (linear + stiffness * old[d + slots]) + weight * old[:d]
+        else:
+            linear = means.T @ linear
+        w = _trust_region(matrix, linear, layout.radius)
         offsets = old[d:].copy()
         scores = means @ w
         offsets[slots] = np.where(
@@ -399,7 +406,13 @@ def _inside(matrix: Any, linear: Any) -> Any | None:
     ridge = 1e-12 * float(np.trace(matrix))  # columns of zeros and ones are often dependent
     if not ridge > 0:
         return None
-    free = np.linalg.solve(matrix + ridge * np.eye(len(matrix)), linear)
+    from scipy.linalg.lapack import dposv
+
+    firm = matrix.copy()
+    firm.flat[:: len(matrix) + 1] += ridge
+    free, failed = dposv(firm.T, linear, overwrite_a=True)[1:]  # symmetric; in the order of columns nothing is copied
+    if failed:  # not positive definite, by rounding
+        return None
     return free if np.linalg.norm(matrix @ free - linear) <= 1e-9 * np.linalg.norm(linear) else None
 
 
