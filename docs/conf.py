@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 sys.path.insert(0, str(_HERE))  # sphinx-gallery imports gallery_order by its name
 
+from repository import repository  # noqa: E402 - found in the folder above alone
+
 
 def _public(index: Path) -> dict[str, list[str]]:
     """Return the public names of the modules that the API pages list, by module."""
@@ -173,12 +175,14 @@ html_title = "minmaxcon"
 html_static_path = ["_static", str(_MATHJAX)]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-_SOURCE = [url.partition(", ")[2] for url in _METADATA.get_all("Project-URL") or () if url.startswith("Repository, ")]
+html_context = {"repository": repository(_HERE.parent)}
 html_theme_options = {
     "navbar_start": ["navbar-logo"],
     "navbar_center": [],  # the navigation on the left has every page
-    "navbar_end": ["theme-switcher", *(["navbar-icon-links"] if _SOURCE else [])],
-    "icon_links": [{"name": "Repository", "url": url, "icon": "fa-solid fa-code-branch"} for url in _SOURCE],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "icon_links": [
+        {"name": "Repository", "url": url, "icon": "fa-solid fa-code-branch"} for url in html_context.values() if url
+    ],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["about"],
     "footer_end": ["sphinx-version"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
+
 import minmaxcon
 from minmaxcon_problems import fair_auc
 
@@ -28,3 +30,19 @@ def test_the_chart_of_choices_names_what_exists() -> None:
     names = [word.removeprefix("mm.") for word in answers.split() if word.startswith("mm.") or not word.islower()]
     assert len(names) >= 7
     assert not [name for name in names if not hasattr(minmaxcon, name) and not hasattr(fair_auc, name)]
+
+
+@pytest.mark.parametrize(
+    "remote, address",
+    [
+        ("https://example.org/team/minmaxcon.git", "https://example.org/team/minmaxcon"),
+        ("https://user:secret@example.org/team/minmaxcon", "https://example.org/team/minmaxcon"),
+        ("git@example.org:team/minmaxcon.git", "https://example.org/team/minmaxcon"),
+        ("ssh://git@example.org/team/minmaxcon.git", "https://example.org/team/minmaxcon"),
+        ("/srv/git/minmaxcon.git", None),
+        ("file:///srv/git/minmaxcon", None),
+        ("", None),
+    ],
+)
+def test_the_pages_link_a_repository_that_a_browser_finds(remote: str, address: str | None) -> None:
+    assert runpy.run_path(str(ROOT / "docs" / "repository.py"))["web_address"](remote) == address

@@ -69,7 +69,7 @@ def lower_bound(
         form or a general method approximates. It is evaluated in float64 whatever the data's precision. Minus infinity
         where a function is not declared convex, nor with a modulus that the proximal term covers.
     """
-    xp, proximal = namespace(start), problem.proximal
+    proximal = problem.proximal
     if problem.modulus > 0:
         bounds = np.full(problem.runs, -np.inf)
         if proximal is not None and np.ndim(proximal.weight) == 1:  # one that covers the modulus in some runs alone

@@ -10,6 +10,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.core import Evidence, proved
+from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.reference import solve_exact
 from tests import cases
 from tests.problem_library import HalfSquare, Linear, WorstGroup
@@ -117,6 +118,40 @@ def test_a_wrong_gradient_proves_nothing(factor: float) -> None:
     Scaled.factor = factor
     data = cases.finite("points", "costs")
     problem = mm.MinMaxProblem(HalfSquare(), [Scaled(0.5)], mm.Ball(3, 6.0), data)
+    assert "below its tangent" in proved(problem, [0.5, 0.5], []).fault
+
+
+class Summed(Linear):
+    """A wave that declares itself convex, whose family says that it knows the means."""
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        wave = 3.0 * np.sin(4.0 * x[..., 0])
+        slope = np.zeros(x.shape[-1])
+        slope[0] = 12.0
+
+        def pullback(y: Any, a: Any) -> Any:
+            return found.pullback(y, a) + (y * np.cos(4.0 * x[..., 0]))[..., None] * slope
+
+        return mm.Evaluation(found.F + wave, found.G, pullback)
+
+    @classmethod
+    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+        return Known(constraints)
+
+
+class Known(SeparateFamily):
+    def knows_means(self, data: mm.Source) -> bool:
+        return True
+
+    def means(self, x: Any, data: mm.Source) -> mm.Evaluation:
+        _, batch = next(data.chunks())
+        return SeparateFamily([Linear(0.5) for _ in self.constraints]).evaluate(x, batch)
+
+
+def test_means_that_are_not_those_of_the_rows_prove_nothing() -> None:
+    problem = mm.MinMaxProblem(Summed(), [Summed(0.5)], mm.Ball(3, 6.0), cases.finite("points", "costs"))
+    assert problem.family.knows_means(problem.data)
     assert "below its tangent" in proved(problem, [0.5, 0.5], []).fault
 
 

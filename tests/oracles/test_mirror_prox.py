@@ -39,6 +39,19 @@ def start(problem: mm.MinMaxProblem, runs: int = 1, seed: int = 0) -> mm.Start:
     return mm.Start(problem.start_point(runs), None, mm.Position.start(np.random.default_rng(seed)))
 
 
+@pytest.mark.parametrize("metric", ["inter_group", "intra_group"])
+def test_no_minimiser_that_gave_a_bound_is_better_than_the_point(metric: str) -> None:
+    problem = cases.fair_auc(metric, [1.0])
+    level = problem.at_level(level_of(f"fair_auc_{metric.partition('_')[0]}"))
+    state = mm.MirrorProx(steps=16, relative_accuracy=0.0).begin(level, start(problem))
+    while not mm.MirrorProx().finished(state):
+        state = mm.MirrorProx().advance(state)
+    best = state.best
+    x = level.family.lagrangian_minimizer(best.weights[0], best.scaled[0], level.data)
+    x = level.family.refine(np.asarray(x)[None], level.data)
+    assert best.upper[0] <= (level.values(x) - level.bounds).max() + 1e-12
+
+
 @pytest.mark.parametrize(
     "name", cases.promises(CONVEX, ["fair_auc_inter", "quadratic_infeasible_start", "worst_group", "mixed_geometry"])
 )
