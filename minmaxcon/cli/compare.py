@@ -42,6 +42,8 @@ def compare(
     seed: str = "0",
     max_samples: Whole | None = None,
     time_limit: float | None = None,
+    jobs: Whole = 1,
+    backend: str = "loky",
     out: Path | None = None,
     overwrite: Flag = False,
     json: Flag = False,
@@ -66,6 +68,11 @@ def compare(
         A solve ends when it has drawn this many samples.
     time_limit
         A solve ends after this many seconds; 10 where max_samples is not given.
+    jobs
+        Solves at a time, each in a process of its own on one thread; seconds compare only if each has a core.
+    backend
+        Where they run: loky, processes of this machine; dask, the workers of the cluster that DASK_SCHEDULER_ADDRESS
+        names, else of one on this machine; or another backend of joblib.
     out
         Folder for comparison.json, comparison.csv and comparison.png. It must not exist.
     overwrite
@@ -83,7 +90,10 @@ def compare(
     if max_samples is not None and max_samples < 1:
         raise mm.InvalidInput("max_samples", max_samples, "must be at least 1; leave it out for no limit.")
     limit = TIME_LIMIT if time_limit is None and max_samples is None else time_limit
-    budget = {"seeds": wholes_of("seed", seed), "samples": max_samples, "time_limit": limit}
+    budget: dict[str, Any] = {"seeds": wholes_of("seed", seed), "samples": max_samples, "time_limit": limit}
+    if jobs < 1:
+        raise mm.InvalidInput("jobs", jobs, "must be at least 1.")
+    budget |= {"jobs": jobs, "backend": backend}
     chosen = _chosen(names_of("solvers", solvers))
     if out is not None:
         check_folder(out, overwrite=overwrite)

@@ -5,6 +5,7 @@ from minmaxcon.results.comparison_figure import comparison_figure
 from minmaxcon.results.figures import OKABE_ITO, empty_figure, png, style_axes, trace_figure
 from minmaxcon.results.folders import check_file, check_folder, leftover, write_file, write_folder
 from minmaxcon.results.machine import describe_machine, environment, load_average, one_thread
+from minmaxcon.results.parallel import in_parallel
 from minmaxcon.results.records import (
     RunRecord,
     RunsRecord,
@@ -38,6 +39,7 @@ __all__ = [
     "describe_machine",
     "empty_figure",
     "environment",
+    "in_parallel",
     "interval_text",
     "leftover",
     "load_average",

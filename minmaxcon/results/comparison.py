@@ -17,7 +17,8 @@ from minmaxcon.checks import number, seed_number, whole
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solution, Solver, Status
 from minmaxcon.core.linearisation import exact_values
 from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency, Unsupported
-from minmaxcon.results.machine import describe_machine, load_average
+from minmaxcon.results.machine import describe_machine, load_average, one_thread
+from minmaxcon.results.parallel import in_parallel
 from minmaxcon.results.records import FEASIBLE, plain, versions
 from minmaxcon.solvers import AUTO, Progress, automatic, named_solver, solve
 
@@ -177,6 +178,8 @@ def compare(
     reference: float | None = None,
     name: str | None = None,
     report: Callable[[str, int], Any] | None = None,
+    jobs: int = 1,
+    backend: str = "loky",
 ) -> Comparison:
     r"""Run several solvers on one problem under a common budget.
 
@@ -205,7 +208,12 @@ def compare(
     name : str, optional
         What the problem is called; its own name by default.
     report : callable, optional
-        Called with the solver's name and the seed before each solve.
+        Called with the solver's name and the seed before each solve; in other processes, when it has ended.
+    jobs : int
+        Solves at a time, each in a process of its own on one thread where there are several. Seconds compare only if
+        every process has a core of its own.
+    backend : str
+        Where these processes are, see :func:`minmaxcon.results.in_parallel`.
 
     Returns
     -------
@@ -218,6 +226,8 @@ def compare(
         There is no such solver.
     InvalidInput
         An argument is out of range, or the problem has several runs.
+    MinMaxConError
+        Other processes have failed.
     """
     _check(problem, report)
     if samples is not None:
@@ -229,10 +239,18 @@ def compare(
     every = _seeds("seed", [seed]) if seeds is None else _seeds("seeds", seeds)
     optimum = exact_optimum(problem, reference)
     entries: list[Entry] = []
-    for (label, solver), one in itertools.product(chosen.items(), every):
-        if report is not None:
-            report(label, one)
-        entries.append(_run(problem, label, solver, one, samples, time_limit))
+    tasks = [
+        (problem, label, solver, one, samples, time_limit)
+        for (label, solver), one in itertools.product(chosen.items(), every)
+    ]
+    several = whole("jobs", jobs) > 1 or backend != "loky"
+    found = in_parallel(_run_alone, tasks, jobs=jobs, backend=backend) if several else None
+    for task in tasks:
+        if report is not None and found is None:
+            report(task[1], task[3])
+        entries.append(_run(*task) if found is None else next(found))
+        if report is not None and found is not None:
+            report(task[1], task[3])
         if entries[-1].status == str(Status.INTERRUPTED):
             break
     if optimum.source == "unknown" and problem.data.size is not None:
@@ -347,6 +365,12 @@ def _run(
         settings=solution.settings.get("solver", {}),
         title=solver.title,
     )
+
+
+def _run_alone(*task: Any) -> Entry:
+    """Run one solver in a process of its own."""
+    with one_thread():
+        return _run(*task)
 
 
 def _returned(problem: MinMaxProblem, solution: Solution) -> tuple[float, float]:

@@ -352,3 +352,28 @@ def test_bad_arguments_are_refused_before_any_solve(changes: dict[str, Any], sai
     given: dict[str, Any] = {"problem": problem("quadratic"), "solvers": ["sfls"], **changes}
     with pytest.raises(mm.InvalidInput, match=said):
         compare(given.pop("problem"), given.pop("solvers"), **given)
+
+
+PARALLEL = [pytest.param("threading"), pytest.param("loky", marks=pytest.mark.rel)]
+
+
+@pytest.mark.parametrize("backend", PARALLEL)
+def test_several_processes_give_what_one_does(backend: str) -> None:
+    """In the order asked for, whichever ends first; only seconds differ."""
+    asked: dict[str, Any] = {"solvers": ["sfls", "iqrc"], "seeds": [0, 1], "samples": 3_000}
+    told: list[tuple[str, int]] = []
+    one = compare(mm.load_problem("toy"), **asked)
+    other = compare(
+        mm.load_problem("toy"), **asked, jobs=2, backend=backend, report=lambda name, seed: told.append((name, seed))
+    )
+    assert told == [(entry.solver, entry.seed) for entry in one.entries]
+    assert one.optimum == other.optimum
+    for mine, theirs in zip(one.entries, other.entries, strict=True):
+        for name in ("solver", "seed", "status", "samples", "steps", "objective", "violation", "upper", "lower"):
+            assert getattr(mine, name) == getattr(theirs, name)
+
+
+def test_backends_and_jobs_that_are_not_there_are_one_line() -> None:
+    for wrong, says in (({"backend": "spark-of-none"}, "joblib has none of this name"), ({"jobs": 0}, "jobs=0")):
+        with pytest.raises(mm.InvalidInput, match=says):
+            compare(mm.load_problem("toy"), ["sfls"], samples=1000, **wrong)

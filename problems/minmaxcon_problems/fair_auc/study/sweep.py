@@ -9,16 +9,16 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import minmaxcon as mm
-from minmaxcon.errors import DataError, InvalidInput, MinMaxConError, MissingDependency
-from minmaxcon.results import check_file, environment, leftover, one_thread, plain, write_file
+from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
+from minmaxcon.results import check_file, environment, in_parallel, leftover, one_thread, plain, write_file
 
 from .study import FairAUCStudy, Panel
 
@@ -246,57 +246,9 @@ def _elsewhere(
     tasks: Sequence[tuple[FairAUCStudy, Configuration, Path, str | None]], jobs: int, backend: str
 ) -> Generator[tuple[str, str | None], None, None]:
     """Run the tasks on another backend of joblib, whose workers may be on other machines."""
-    from joblib import Parallel, delayed, parallel_config
-
     absolute = [(study, one, path.absolute(), data_dir) for study, one, path, data_dir in tasks]
-    with ExitStack() as open_ones:
-        if backend == "dask":
-            open_ones.enter_context(_dask_client(jobs))
-        try:
-            open_ones.enter_context(parallel_config(backend=backend, n_jobs=jobs))
-            workers = Parallel(return_as="generator_unordered", batch_size=1)
-        except (ValueError, ImportError) as failure:
-            raise InvalidInput("backend", backend, f"joblib has none of this name ({failure}).") from None
-        try:
-            yield from workers(delayed(_once)(*task) for task in absolute)
-        except Exception as failure:
-            if isinstance(failure, MinMaxConError):
-                raise
-            cause = " ".join(f"{type(failure).__name__}: {failure}".split())[:160]
-            raise MinMaxConError(
-                f"the workers of {backend} have failed ({cause}); what had finished is kept: run it again."
-            ) from failure
-
-
-@contextmanager
-def _dask_client(jobs: int) -> Iterator[None]:
-    """Open a client: that of the caller, of the cluster that is named, or of a cluster of as many workers here."""
-    try:
-        from dask.distributed import Client, LocalCluster, default_client
-    except ImportError:
-        raise MissingDependency("dask", "cluster", "the backend dask") from None
-    try:
-        default_client()
-    except ValueError:
-        pass
-    else:
-        yield
-        return
-    address = os.environ.get("DASK_SCHEDULER_ADDRESS")
-    try:
-        cluster = None if address else LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
-        client = Client(address or cluster)
-    except (OSError, TimeoutError) as failure:
-        cause = " ".join(str(failure).split())[:100]
-        raise MinMaxConError(
-            f"the scheduler {address} of dask cannot be reached ({cause}); check its address."
-        ) from None
-    try:
-        yield
-    finally:
-        client.close()
-        if cluster is not None:
-            cluster.close()
+    kept = "what had finished is kept: run it again."
+    yield from in_parallel(_once, absolute, jobs=jobs, backend=backend, ordered=False, remedy=kept)
 
 
 def _once(study: FairAUCStudy, one: Configuration, path: Path, data_dir: str | None) -> tuple[str, str | None]:
