@@ -142,10 +142,15 @@ class Codec:
 
     def _class(self, found: type, place: str) -> str:
         name = f"{found.__module__}:{found.__qualname__}"
-        if self._found(name) is not found:
+        try:
+            known = self._found(name) is found
+        except (CorruptCheckpoint, TypeError):  # TypeError: a class in a function
+            known = False
+        if not known:
             raise Unsupported(
-                f"{place} is a {found.__qualname__}, whose class is not found by name in the package of the problem "
-                "or the solver, so that no checkpoint can hold it; define it at the top of a module of theirs."
+                f"{place} is a {found.__qualname__}, which no checkpoint can hold: no frozen dataclass or enumeration "
+                "of this name is found in the package of the problem or the solver; define it at the top of a module "
+                "of theirs."
             )
         return name
 

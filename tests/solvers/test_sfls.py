@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from minmaxcon.core.confidence import look
 from minmaxcon.reference import level_value
 from tests import cases
+from tests.normal_stream import half_space
 from tests.problem_library import HalfSquare, Linear, MeanGap, Robust, WorstGroup
 
 Array = Any
@@ -230,3 +232,32 @@ def test_single_precision_certificates_keep_their_word() -> None:
     best = float(cases.optimum("fair_auc_inter").objective)
     assert solution.status is mm.Status.SOLVED
     assert solution.certificate.lower <= best + 1e-5
+
+
+def test_what_a_query_under_way_has_cost_is_counted_once() -> None:
+    problem, solver = cases.problem("fair_auc_inter"), mm.SFLS(oracle=mm.SMD(steps=5000, batch_size=20), levels=3)
+    start = mm.Start(problem.start_point(1), None, mm.Position.start(np.random.default_rng(0)))
+    begun = solver.init(problem, start)
+    assert (solver.outcome(begun).steps, solver.outcome(begun).samples) == (0, 0)
+    state = solver.step(begun)
+    running = solver.oracle.estimate(state.query)
+    assert running.steps > 0
+    assert running.samples == 20 * running.steps
+    found = solver.outcome(replace(state, steps=7, samples=11))
+    assert (found.steps, found.samples) == (7 + running.steps, 11 + running.samples)
+
+
+def test_a_look_divides_its_share_of_the_confidence_among_its_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bounds for each function, one of the optimum and one of the first point: 6 delta / (pi k)^2 together."""
+    asked = list[float]()
+
+    def spy(*arguments: Any, beta: float, **options: Any) -> Any:
+        asked.append(beta)
+        return look(*arguments, beta=beta, **options)
+
+    monkeypatch.setattr("minmaxcon.solvers.sfls.look", spy)
+    problem, _ = half_space()
+    mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=60, batch_size=20), levels=3, delta=0.2, tolerance=1e-6), seed=0)
+    assert len(asked) == 4  # a search and three levels
+    for k, beta in enumerate(asked, start=1):
+        assert beta * (2 * 2 + 2) == pytest.approx(6 * 0.2 / (np.pi * k) ** 2, rel=1e-12)
