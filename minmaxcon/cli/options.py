@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from cyclopts import Group, Parameter
 
-from minmaxcon.errors import InvalidInput, MinMaxConError
+from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
 from minmaxcon.registry import ProblemPlugin
 
 __all__ = ["Flag", "Whole", "bound_options", "explain", "names_of", "one_line", "wholes_of", "with_options", "words_of"]
@@ -143,6 +143,11 @@ def _read_as(annotation: Any, default: Any) -> Any:
     if numbers := _numbers_of(members):
         read = partial(_read_numbers, kind=numbers[0], alone=numbers[1])
         return Annotated[Any, Parameter(converter=read, allow_leading_hyphen=True, metavar=numbers[0].__name__.upper())]
+    words = [word for one in members if get_origin(one) is Literal for word in get_args(one)]
+    if words and float in members:
+        read = partial(_read_number_or_word, words=words)
+        metavar = "|".join(["FLOAT", *words])
+        return Annotated[Any, Parameter(converter=read, allow_leading_hyphen=True, metavar=metavar)]
     if any(get_origin(one) in _SEQUENCES for one in members):
         return Annotated[Any, Parameter(converter=_read_names, allow_leading_hyphen=True, metavar="STR")]
     for kind, read_as in ((bool, bool), (float, float), (int, Whole), (str, str), (Path, Path)):
@@ -174,6 +179,16 @@ def _read_numbers(_type: Any, tokens: Any, *, kind: type, alone: bool) -> Any:
             wanted = "whole number" if kind is int else "number"
             raise ValueError(f"{part.strip()!r} is no {wanted}; give one, or several separated by commas.") from None
     return numbers[0] if alone and len(numbers) == 1 else numbers
+
+
+def _read_number_or_word(_type: Any, tokens: Any, *, words: Sequence[str]) -> Any:
+    text = tokens[0].value
+    if text in words:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a number nor {' or '.join(words)}.") from None
 
 
 def _read_names(_type: Any, tokens: Any) -> list[str]:
@@ -225,7 +240,13 @@ def explain(error: MinMaxConError, options: Collection[str]) -> str:
         said = text.removeprefix(error.argument)
         said = said.removeprefix("=None") if error.value is None else said
         text = f"--{error.argument.replace('_', '-')}{said}"
+    elif isinstance(error, DataError) and (found := _ASKED.search(text)) and found[1] in options:
+        text = f"{text[: found.start(1)]}--{found[1].replace('_', '-')}{text[found.end(1) :]}"
     return one_line(text)
+
+
+_ASKED = re.compile(r"\basked for by (\w+)")
+"""How an error of the data names the argument that asked for what is not there."""
 
 
 def one_line(text: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.checks import number
 from minmaxcon.tables import encoding_from_dict, existing_file
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.objectives import named_objective
@@ -49,6 +50,7 @@ class FairAUC(mm.ProblemPlugin):
         *,
         max_gap: float | Sequence[float] | None = None,
         objective: str | None = None,
+        alpha: float | Literal["cv"] | None = None,
         data_dir: str | Path | None = None,
         label: Any = None,
         positive: Any = None,
@@ -85,6 +87,9 @@ class FairAUC(mm.ProblemPlugin):
         objective : {"auc", "quadratic_auc", "logistic"}, optional
             What is best subject to ``max_gap``: the AUC itself (auc, the default), its quadratic loss (quadratic_auc),
             or the logistic loss (logistic). With ``kappa`` it is always the quadratic loss, and nothing can be chosen.
+        alpha : float or "cv", optional
+            Strength of the ridge penalty of a linear model with ``max_gap``, in the unit of scikit-learn's Ridge on
+            standardised features; cv takes the one of best AUC on rows left out. None by default.
         data_dir : path, optional
             Folder with the files of the named data sets.
         label
@@ -128,6 +133,7 @@ class FairAUC(mm.ProblemPlugin):
         kappa, max_gap = resolved_bound(kappa, max_gap, c1=c1, c2=c2, default="kappa")
         if max_gap is None and objective is not None:
             raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
+        _check_alpha(alpha, max_gap)
         columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
         if too_large(data) and data not in DATASETS:
             if max_gap is not None:
@@ -146,7 +152,10 @@ class FairAUC(mm.ProblemPlugin):
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
             loss = named_objective("auc" if objective is None else objective, c1, c2)
-            target = Target(metric=resolved, max_gap=max_gap, objective=loss, model=scorer, radius=radius, seed=seed)
+            common: dict[str, Any] = {"metric": resolved, "max_gap": max_gap, "objective": loss, "seed": seed}
+            if alpha is not None and not isinstance(scorer, mm.Linear):
+                raise mm.InvalidInput("alpha", alpha, "is for linear models; leave it out.")
+            target = Target(**common, model=scorer, radius=radius, ridge=_ridge(alpha, dataset, seed))
             if engine == "jax":
                 remedy = (
                     'compiles a problem once, and with max_gap it is made anew at every point: use "numpy" or "torch".'
@@ -327,6 +336,29 @@ class FairAUC(mm.ProblemPlugin):
         if not folder and name in DOWNLOADS:
             raise mm.InvalidInput("data_dir", data_dir, f"say where the files shall go: --data-dir DIR, or {VARIABLE}.")
         return download(name, folder)
+
+
+def _check_alpha(alpha: Any, max_gap: Any) -> None:
+    if alpha is not None and max_gap is None:
+        raise mm.InvalidInput("alpha", alpha, "needs max_gap; with kappa there is no penalty.")
+    if not (alpha is None or alpha == "cv"):
+        try:
+            number("alpha", float(alpha), "", least=0.0)
+        except (TypeError, ValueError):
+            raise mm.InvalidInput("alpha", alpha, 'must be a number of at least 0, or "cv".') from None
+
+
+def _ridge(alpha: Any, dataset: Dataset, seed: int) -> float:
+    """Return the variance of the noise that a strength, or the one that folds choose, takes features to have."""
+    if alpha is None:
+        return 0.0
+    rows = dataset.train
+    if alpha != "cv":
+        return float(alpha) / len(rows)
+    from .estimator.shrinkage import chosen_shrinkage
+
+    found = chosen_shrinkage(rows.features, rows.label > 0, rows.group > 0, None, float(len(rows)), seed)
+    return 1.0 / len(rows) if found is None else found.noise
 
 
 def _looks_like_file(name: str) -> bool:

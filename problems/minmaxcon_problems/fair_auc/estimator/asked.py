@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
 from .groups import checked_use_group
 
-__all__ = ["Asked", "asked_of", "model_of", "unbound"]
+__all__ = ["Asked", "asked_of", "model_of", "signs_of", "unbound"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,6 +58,9 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
     if kappa is None and estimator.solver is not None:
         raise mm.InvalidInput("solver", estimator.solver, "is used with kappa only: give kappa, or leave it out.")
     _check_alpha(estimator, kappa)
+    if estimator.monotonic_cst is not None and (kappa is not None or estimator.method != "following"):
+        remedy = 'acts with max_gap and method "following" only; leave it out.'
+        raise mm.InvalidInput("monotonic_cst", estimator.monotonic_cst, remedy)
     if kappa is not None and estimator.objective is not None:
         raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
     target = Target(
@@ -106,6 +109,33 @@ def _check_alpha(estimator: Any, kappa: float | None) -> None:
         raise mm.InvalidInput("alpha", alpha, 'needs method "following"; leave it out.')
     if not (alpha is None or (isinstance(alpha, str) and alpha == "cv")):
         number("alpha", alpha, 'must be a number of at least 0, "cv" or None.', least=0.0)
+
+
+def signs_of(monotonic_cst: Any, names: Sequence[str], *, named: bool, use_group: str) -> Any:
+    """Return the signs (d,) that coefficients of features with these names are to have, None where any will do.
+
+    ``named`` says whether the names are the user's own. Raises InvalidInput for what is no sign, or where each group
+    has coefficients of its own.
+    """
+    if monotonic_cst is None:
+        return None
+    if use_group == "coefficients":
+        remedy = 'needs one coefficient a feature: use use_group="shift", or leave it out.'
+        raise mm.InvalidInput("monotonic_cst", monotonic_cst, remedy)
+    given: Any = monotonic_cst
+    if isinstance(monotonic_cst, Mapping):
+        if not named:
+            remedy = "names features, and X has no names of columns: give a data frame, or one number for each feature."
+            raise mm.InvalidInput("monotonic_cst", monotonic_cst, remedy)
+        for name in monotonic_cst:
+            if name not in names:
+                raise mm.UnknownName("monotonic_cst", str(name), names)
+        given = [monotonic_cst.get(name, 0) for name in names]
+    signs = np.asarray(given)
+    if signs.shape != (len(names),) or signs.dtype.kind not in "iuf" or not np.isin(signs, (-1, 0, 1)).all():
+        need = f"must give 1 (rising), -1 (falling) or 0 (either) for each of {len(names)} features, or some by name."
+        raise mm.InvalidInput("monotonic_cst", monotonic_cst, need)
+    return signs.astype(np.int8) if signs.any() else None
 
 
 def unbound(target: Target, metric: FairnessMetric | None = None) -> Target:

@@ -76,6 +76,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         features: ``alpha`` says that each feature is known up to noise of variance ``alpha`` over the number of rows.
         ``"cv"`` takes the one of best AUC on rows left out, of a path in four times five folds. By default that is done
         where the rarer label has fewer than 20 rows for each feature; where rows are many there is no penalty.
+    monotonic_cst : array_like (d,) of int, or mapping of str to int, optional
+        For a linear model, as scikit-learn's trees have it: 1 where the chance of the positive label may not fall as
+        the feature grows, -1 where it may not rise, 0 where it may do both. By name, features that are left out are
+        free. Coefficients have these signs exactly, also that of the model without a target.
     method : {"following", "bounds"}
         How ``max_gap`` is reached: constraints that follow the true AUC, or one bound per side of the quadratic
         surrogate.
@@ -201,6 +205,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         model: Any = "linear",
         objective: Literal["auc", "quadratic_auc", "logistic"] | None = None,
         alpha: float | Literal["cv"] | None = None,
+        monotonic_cst: Any = None,
         method: Literal["following", "bounds"] = "following",
         demand: Literal["value", "upper", "new_rows"] = "value",
         validation_fraction: float | None = None,
@@ -223,6 +228,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.model = model
         self.objective = objective
         self.alpha = alpha
+        self.monotonic_cst = monotonic_cst
         self.method = method
         self.demand = demand
         self.validation_fraction = validation_fraction

@@ -221,11 +221,20 @@ def scores_of_classifier(model: Any, X: Any, classes: Any, positive: Any, sensit
     if own != list(classes):
         raise InvalidInput("other", own, f"must have the classes {list(classes)}.")
     place = own.index(positive)
-    groups = {SENSITIVE: sensitive_features} if getattr(model, "use_group", False) else {}
+    groups = {SENSITIVE: sensitive_features} if _reads_group(model) else {}
+    while groups and hasattr(model, "best_estimator_"):
+        model = model.best_estimator_  # a search hands nothing on to what it has chosen
     if hasattr(model, "decision_function"):
         scores = np.asarray(model.decision_function(X, **groups))
         return scores if place == 1 else -scores
     return np.asarray(model.predict_proba(X))[:, place]
+
+
+def _reads_group(model: Any) -> bool:
+    """Tell whether a model, or the last step of a pipeline, or what a search has chosen, reads the group."""
+    while inner := getattr(model, "best_estimator_", None) or getattr(model, "steps", None):
+        model = inner[-1][1] if isinstance(inner, list) else inner
+    return bool(getattr(model, "use_group", False))
 
 
 def _gap_and_area(
@@ -238,12 +247,7 @@ def _gap_and_area(
 ) -> tuple[float, float]:
     """Return the largest gap and the AUC of scores, or of predicted labels."""
     if given.get(SENSITIVE) is None:
-        raise InvalidInput(
-            SENSITIVE,
-            None,
-            "the scorer needs them: call sklearn.set_config(enable_metadata_routing=True) and pass"
-            " sensitive_features to fit, score or cross_validate (params={'sensitive_features': ...}).",
-        )
+        raise _unrouted()
     rows = LabelledScores(y_true, given[SENSITIVE], given.get("sample_weight"), positive=pos_label, protected=protected)
     scores = np.asarray(y_score)
     if scores.dtype.kind != "f":  # labels, as scikit-learn's search for a threshold has them
@@ -252,6 +256,15 @@ def _gap_and_area(
     if found.gap is None or not found.gap.defined:
         raise DataError("scorer", f"the {metric.name} gap is undefined: {' '.join(found.reasons)}")
     return found.gap.value, found.auc.value
+
+
+def _unrouted() -> InvalidInput:
+    return InvalidInput(
+        SENSITIVE,
+        None,
+        "the scorer needs them: call sklearn.set_config(enable_metadata_routing=True) and pass"
+        " sensitive_features to fit, score or cross_validate (params={'sensitive_features': ...}).",
+    )
 
 
 def _negated_gap_of(
@@ -288,7 +301,8 @@ def auc_gap_scorer(metric: Metric = "inter_group", *, positive: Any = None, prot
     """Return a scorer for scikit-learn's tools: the negative true gap, so that greater is fairer.
 
     It is given ``sensitive_features`` by metadata routing, which ``sklearn.set_config(enable_metadata_routing=True)``
-    turns on, and ``sample_weight`` where its ``set_score_request(sample_weight=True)`` asks for it.
+    turns on, and ``sample_weight`` where its ``set_score_request(sample_weight=True)`` asks for it. A model that reads
+    the group (``use_group``) gets it too; its AUC is :func:`fair_auc_scorer` with ``max_gap=1``.
 
     Parameters
     ----------
@@ -342,8 +356,27 @@ def fair_auc_scorer(
 
 def _scorer(function: Callable[..., float], **settings: Any) -> Any:
     made = make_scorer(function, response_method=("decision_function", "predict_proba"), **settings)
+    made.__class__ = GroupScorer
     with sklearn.config_context(enable_metadata_routing=True):  # a request can be made under no other setting
         return made.set_score_request(**{SENSITIVE: True})
+
+
+_Scorer: Any = type(make_scorer(_negated_gap_of))
+"""The class of scikit-learn's scorers of one function, which has no public name."""
+
+
+class GroupScorer(_Scorer):  # type: ignore[misc]  # scikit-learn has no types
+    """A scorer that passes the group on to a model that reads it; scikit-learn's give it to the measure alone."""
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **given: Any) -> Any:
+        if not _reads_group(estimator):
+            return super()._score(method_caller, estimator, X, y_true, **given)
+        if given.get(SENSITIVE) is None:
+            raise _unrouted()
+        classes = np.asarray(estimator.classes_).tolist()
+        positive = classes[positive_code(classes, self._kwargs["pos_label"])]
+        scores = scores_of_classifier(estimator, X, classes, positive, given[SENSITIVE])
+        return self._sign * self._score_func(y_true, scores, **self._kwargs, **given)
 
 
 def best_within(max_gap: float, *, auc: str = "auc", gap: str = "gap") -> Callable[[Mapping[str, Any]], int]:

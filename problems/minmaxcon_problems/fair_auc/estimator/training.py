@@ -24,7 +24,7 @@ from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows, fit_path, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
-from .asked import Asked, asked_of, model_of, unbound
+from .asked import Asked, asked_of, model_of, signs_of, unbound
 from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_by_group
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
@@ -186,6 +186,7 @@ def fit_rows(
     way = checked_use_group(estimator.use_group)
     if way and not constrained:
         raise mm.InvalidInput("use_group", estimator.use_group, "needs sensitive_features, of which none were given.")
+    own = rows.feature_names
     if way:
         rows = rows_with_groups(rows, way)
         validation = None if validation is None else rows_with_groups(validation, way)
@@ -204,7 +205,8 @@ def fit_rows(
     asked = asked if constrained else Asked(target=unbound(asked.target, UNCONSTRAINED), gaps=(NO_TARGET,))
     alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed)
     ridge = alpha / total if path is None else path.noise
-    asked = replace(asked, target=replace(asked.target, model=model, ridge=ridge))
+    signs = _signs(estimator, own, way, model, width)
+    asked = replace(asked, target=replace(asked.target, model=model, ridge=ridge, signs=signs))
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     known: dict[Any, tuple[AUCEstimate, AUCEstimate]] = {}
     folds = _folds(rows, asked.target) if constrained and asked.target.demand == "new_rows" else []
@@ -261,6 +263,17 @@ def fit_rows(
     best = _best_of(found)
     _warn_of(found[best], judged)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
+
+
+def _signs(estimator: Any, own: tuple[str, ...], way: str, model: mm.Model, width: int) -> Any:
+    """Return the signs (width,) that coefficients are to have, None where any will do; shifts of groups are free."""
+    asked, named = estimator.monotonic_cst, hasattr(estimator, "feature_names_in_")
+    signs = signs_of(asked, own, named=named, use_group=way)
+    if signs is None:
+        return None
+    if not isinstance(model, mm.Linear):
+        raise mm.InvalidInput("monotonic_cst", asked, "is for linear models; leave it out.")
+    return np.concatenate([signs, np.zeros(width - len(signs), dtype=np.int8)])
 
 
 _FOLDS, _ROUNDS, _IN_A_FOLD = 5, 2, 5

@@ -355,8 +355,9 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
     )
     unbound = replace(target, max_gap=NO_TARGET)
     problem = without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
-    if len(problem.constraints) > 2:
-        # From constant scores any step moves all gaps at an infinite rate, and none goes on along which none moves.
+    if len(problem.constraints) > 2 or target.signs is not None:
+        # From constant scores any step moves all gaps at an infinite rate, and none goes on along which none moves; nor
+        # need one that keeps signs.
         unbound = replace(unbound, metric=UNCONSTRAINED)
         without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
     free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=callbacks)

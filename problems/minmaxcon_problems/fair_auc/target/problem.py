@@ -18,6 +18,7 @@ from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resol
 from .followed import AUCGapMeasure
 from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, named_objective
 from .ridge import Ridged, ridge_matrix
+from .signs import SignedBall
 
 __all__ = ["NO_TARGET", "Target", "build_target_problem", "comparison_masks", "observed", "signed_bounds"]
 
@@ -32,7 +33,8 @@ class Target:
     ``max_gap``, in the unit of the AUC, is one number for a fit, or an array (R,). ``objective`` is what is best
     subject to it: the AUC itself, in a smooth form; its quadratic loss; the logistic loss. The model is linear by
     default, and ``radius`` is that of the ball of its parameters; ``ridge`` is the variance of the noise that its
-    features are taken to have, the alpha of ridge regression over the number of rows. ``bandwidth`` is the smoothing of
+    features are taken to have, the alpha of ridge regression over the number of rows; ``signs`` (d,) are those that
+    coefficients of a linear model are to have, 1, -1 or 0 for any. ``bandwidth`` is the smoothing of
     the followed distributions, in standard deviations of the scores. ``damping`` is that of the Gauss-Newton matrix,
     relative to the mean of its diagonal; by default next to none for a linear model and 30 for others. Less is faster,
     and lets a network overfit the rows of a small group. Where an objective is followed, at most ``warmup_steps`` outer
@@ -52,6 +54,7 @@ class Target:
     model: mm.Model | None = None
     radius: float = 10.0
     ridge: float = 0.0
+    signs: Any = None
     bandwidth: float = 0.1
     damping: float | None = None
     warmup_steps: int = 60
@@ -86,10 +89,14 @@ class Target:
                 raise mm.UnknownName(name, str(getattr(self, name)), choices)
         if self.ridge > 0 and not (self.model is None or isinstance(self.model, mm.Linear)):
             raise mm.InvalidInput("ridge", self.ridge, "is for linear models; leave it out for networks.")
+        if self.signs is not None and not (self.model is None or isinstance(self.model, mm.Linear)):
+            raise mm.InvalidInput("signs", self.signs, "are for linear models; leave them out for networks.")
         if self.method == "bounds":
             self._check_bounds()
 
     def _check_bounds(self) -> None:
+        if self.signs is not None:
+            raise mm.InvalidInput("signs", self.signs, 'act with method "following" only; leave them out.')
         if self.ridge > 0:
             raise mm.InvalidInput("ridge", self.ridge, 'acts with method "following" only; leave it out.')
         if not (self.model is None or isinstance(self.model, mm.Linear)):
@@ -158,7 +165,8 @@ def build_target_problem(
         first = build_target_problem(rows, free, row_weight=row_weight, engine=engine, dtype=dtype, device=device)
     start = np.concatenate([model.start(target.seed), np.zeros(loss.variables)])
     seen = measure.observe(namespace(data.like).asarray(start[None], data.like))
-    ball, offsets = mm.Ball(model.dimension, target.radius), [reach] * loss.variables
+    signs, offsets = target.signs, [reach] * loss.variables
+    ball = mm.Ball(model.dimension, target.radius) if signs is None else SignedBall(target.radius, signs)
     objective = seen.objective_surrogate()
     if objective is None:
         objective = loss.constraint(model, target.radius, reach)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.metrics import auc
@@ -215,6 +218,50 @@ def test_scorers_in_cross_validation_and_searches(rows: Rows) -> None:
         )
         tuned = TunedThresholdClassifierCV(model, scoring=fair_auc_scorer("inter_group", 0.3))
         assert tuned.fit(rows.X, rows.y, **params).best_score_ > 0.5
+
+
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("positive", [None, "no"])
+def test_scorers_pass_the_group_on_to_models_that_read_it(rows: Rows, piped: bool, positive: Any) -> None:
+    """By pairs of each fold's own scores, alone and as the last step of a pipeline."""
+    model: Any = FairAUCClassifier("inter_group", max_gap=0.1, use_group=True, alpha=0.0, positive=positive)
+    scoring = {
+        "auc": fair_auc_scorer("inter_group", 1.0, positive=positive),
+        "gap": auc_gap_scorer("inter_group", positive=positive),
+    }
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make_pipeline(StandardScaler(), model) if piped else model
+        found = cross_validate(
+            model,
+            rows.X,
+            rows.y,
+            scoring=scoring,
+            cv=2,
+            params={"sensitive_features": rows.group},
+            return_estimator=True,
+            return_indices=True,
+            error_score="raise",
+        )
+        for k, part in enumerate(found["indices"]["test"]):
+            few = rows.take(part)
+            scores = found["estimator"][k].decision_function(few.X, sensitive_features=few.group)
+            assert -found["test_gap"][k] == pytest.approx(gap_by_pairs("inter_group", scores, few), abs=1e-12)
+            assert found["test_auc"][k] == pytest.approx(roc_auc_score(few.y, scores), abs=1e-12)
+
+
+def test_searches_choose_among_models_that_read_the_group(rows: Rows) -> None:
+    model = FairAUCClassifier("inter_group", use_group=True, alpha=0.0, random_state=0)
+    scoring = {"auc": fair_auc_scorer("inter_group", 1.0), "gap": auc_gap_scorer("inter_group")}
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            model, {"max_gap": [0.02, 0.3]}, scoring=scoring, refit=best_within(0.1), cv=2, error_score="raise"
+        ).fit(rows.X, rows.y, sensitive_features=rows.group)
+        assert search.best_params_ == {"max_gap": 0.02}
+        scorer = pickle.loads(pickle.dumps(scoring["gap"]))
+        gap = scorer(search, rows.X, rows.y, sensitive_features=rows.group)
+        assert -gap == search.best_estimator_.gap_.value
+        with pytest.raises(InvalidInput, match="the scorer needs them"):
+            scorer(search, rows.X, rows.y)
 
 
 def test_a_scorer_needs_groups(rows: Rows, plain: LogisticRegression) -> None:

@@ -1,0 +1,56 @@
+"""Options of fair AUC on the command line: penalties, and columns that are not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minmaxcon as mm
+from minmaxcon_problems.fair_auc import FairAUCClassifier, load_dataset
+from tests.cli.conftest import FILE_OPTIONS
+
+
+def test_a_column_that_is_not_there_is_named_by_its_option(call: Callable[..., Any], table: Path) -> None:
+    done = call("solve", "fair_auc", "--data", table, "--label", "label", "--sensitive", "grup", "--kappa", 0.3)
+    assert done.status == 2
+    assert "no column 'grup', asked for by --sensitive; did you mean 'group'" in done.err
+    done = call("solve", "fair_auc", "--data", table, "--label", "lable", "--sensitive", "group", "--kappa", 0.3)
+    assert "asked for by --label;" in done.err
+
+
+def test_ridge_penalties_of_a_target(call: Callable[..., Any], table: Path) -> None:
+    """The option is the estimator's alpha, over the training rows; where it cannot act it is refused."""
+    common = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--quiet")
+    assert call(*common, "--max-gap", 0.1, "--alpha", "cv").status == 0
+    found = call(*common, "--max-gap", 0.1, "--alpha", 50, "--json")
+    assert found.status == 0
+    assert json.loads(found.out)["settings"]["alpha"] == 50
+    free = json.loads(call(*common, "--max-gap", 0.1, "--json").out)
+    assert json.loads(found.out)["train"]["auc"] != free["train"]["auc"]
+    for words, says in (
+        (("--alpha", 1), "--alpha=1"),
+        (("--max-gap", 0.1, "--alpha", -1), "at least 0"),
+        (("--max-gap", 0.1, "--alpha", "much"), "'much' is neither a number nor cv"),
+        (("--max-gap", 0.1, "--alpha", 1, "--model", "mlp"), "linear models"),
+    ):
+        done = call(*common, *words)
+        assert (done.status, says in done.err) == (2, True), done.err
+
+
+def test_a_penalty_from_the_command_is_that_of_the_estimator() -> None:
+    """The same alpha on the same rows gives the same coefficients, chosen by folds or given."""
+    dataset = load_dataset("loanapp", seed=0)
+    rows, directions = dataset.train, []
+    for alpha in (300.0, "cv"):
+        problem = mm.load_problem("fair_auc", max_gap=1.0, alpha=alpha)
+        x = np.asarray(mm.solve(problem, seed=0).x)
+        fitted = FairAUCClassifier("inter_group", max_gap=1.0, alpha=alpha, random_state=0, standardize=False)
+        fitted.fit(rows.features, rows.label, sensitive_features=rows.group)
+        w = fitted.coef_[0]
+        assert w @ x / (np.linalg.norm(w) * np.linalg.norm(x)) > 0.999
+        directions.append(x / np.linalg.norm(x))
+    assert directions[0] @ directions[1] < 0.999
