@@ -246,6 +246,9 @@ GALLERY = (
 ALIKE = ("fair_auc_group", "fair_auc_intra", "fair_auc_active_ball", "quadratic", "worst_group_regularised")
 """Problems that differ by numbers from one of the others: to cross them with all solvers is a promise too."""
 
+RIVALS = {"conex": "fair_auc_inter", "primal_dual": "portfolio", "switching": "quadratic_infeasible_start"}
+"""Rival solvers, each with the problem that it solves every time; the other pairs are promises."""
+
 
 def promises(names: Iterable[str], kept: Iterable[str] = TYPICAL) -> list[Any]:
     """Return parameters for pytest: those ``kept`` are tried every time, the others are promises (marker rel)."""

@@ -12,6 +12,8 @@ import pytest
 # Set before anything imports numpy: with two workers on two cores, more threads only fight for the cores.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+# XLA's optimisations of a compiled block take longer than a test runs it for; what is traced is the same.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # No test may open a window.
 os.environ.setdefault("MPLBACKEND", "Agg")
 

@@ -23,6 +23,8 @@ def crossed(names: Iterable[str], others: Iterable[str], always: Iterable[str] =
     kept = set(always)
 
     def often(name: str, other: str) -> bool:
+        if other in cases.RIVALS:
+            return name in (cases.RIVALS[other], "regression_weakly_convex")  # which two of them refuse
         return name in cases.TYPICAL or (other in kept and name not in (*cases.GALLERY, *cases.ALIKE))
 
     return [

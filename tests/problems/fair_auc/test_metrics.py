@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
@@ -57,6 +57,7 @@ def test_masks_follow_the_appendix(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAPER)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_true_gap_counts_every_pair(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from tests import cases
 
 RIVALS: dict[str, Callable[..., Any]] = {
     "conex": mm.ConEx,
@@ -16,6 +17,8 @@ RIVALS: dict[str, Callable[..., Any]] = {
     "primal_dual": mm.PrimalDual,
 }
 each = pytest.mark.parametrize("rival", RIVALS)
+# What the loop does that they share is tried of one every time, and of all as a promise.
+one_of_them = pytest.mark.parametrize("rival", cases.promises(RIVALS, ["conex"]))
 
 
 def small(rival: str, **settings: Any) -> Any:

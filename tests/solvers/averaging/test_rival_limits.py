@@ -12,7 +12,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from tests import cases
-from tests.solvers.averaging.rivals import RIVALS, bits, each, small
+from tests.solvers.averaging.rivals import RIVALS, bits, each, one_of_them, small
 from tests.solvers.test_crossed import exact
 from tests.solvers.test_nonfinite import first_poisoned_step, poisoned
 from tests.solvers.test_settings import NOT_COUNTS, NOT_POSITIVE, NOT_SHARES
@@ -35,7 +35,7 @@ def stream(count: int | None = None) -> mm.MinMaxProblem:
     return replace(cases.quadratic(), data=mm.Stream(read))
 
 
-@each
+@one_of_them
 def test_on_streams_fresh_samples_say_what_is_claimed(rival: str) -> None:
     """Bounds from samples that no iterate has seen hold for the rows that the stream draws from."""
     problem, plain = stream(), cases.quadratic()
@@ -63,7 +63,7 @@ def test_a_stream_that_ends_ends_the_solve(rival: str) -> None:
 # ------------------------------------------------------------------------------------- weak convexity, values, settings
 
 
-@pytest.mark.parametrize("rival", ["conex", "primal_dual"])
+@pytest.mark.parametrize("rival", cases.promises(["conex", "primal_dual"], ["conex"]))
 def test_weakly_convex_problems_are_refused_and_iqrc_helps(rival: str) -> None:
     problem = cases.problem("regression_weakly_convex")
     with pytest.raises(
@@ -92,7 +92,7 @@ def test_the_switching_subgradient_takes_weakly_convex_problems() -> None:
     assert solution.status is mm.Status.BUDGET
 
 
-@each
+@one_of_them
 def test_the_proximal_term_is_part_of_every_function(rival: str) -> None:
     """A strong term around a feasible centre: the answer is near the reference's, in another place than without it."""
     from minmaxcon.reference import solve_exact
@@ -105,7 +105,7 @@ def test_the_proximal_term_is_part_of_every_function(rival: str) -> None:
     assert solution.x == pytest.approx(best.x, abs=0.15)
 
 
-@each
+@one_of_them
 @pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("where", ["F", "G"])
 def test_step_and_term_that_are_not_finite_are_named(where: str, poison: float, rival: str) -> None:
@@ -127,7 +127,7 @@ def test_a_gradient_that_is_not_finite_is_named() -> None:
     assert solution.reason == f"The gradient is not finite at step {first_poisoned_step(problem, 0, 2)}."
 
 
-@each
+@one_of_them
 def test_one_run_diverges_and_the_others_go_on(rival: str) -> None:
     problem = poisoned("F", np.nan, above=5.0)
     starts = np.array([np.zeros(3), [0.0, 5.9, 0.0]])

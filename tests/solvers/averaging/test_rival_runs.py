@@ -12,10 +12,10 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from tests import cases
-from tests.solvers.averaging.rivals import bits, each, small
+from tests.solvers.averaging.rivals import bits, each, one_of_them, small
 
 
-@each
+@one_of_them
 def test_runs_of_many_equal_runs_alone(rival: str) -> None:
     kappas = [0.05, 0.1, 0.3]
     many = mm.solve(cases.fair_auc("inter_group", kappas), small(rival, steps=200), seed=1)
@@ -56,7 +56,7 @@ def test_both_engines_agree(rival: str) -> None:
         assert found[0].trace[name] == pytest.approx(found[1].trace[name], abs=1e-8)
 
 
-@each
+@one_of_them
 @pytest.mark.parametrize(
     "name", cases.promises(["portfolio", "worst_group", "robust", "mixed_geometry"], ["mixed_geometry"])
 )
@@ -71,7 +71,7 @@ def test_every_kind_of_geometry_and_block_has_the_run_axis(name: str, rival: str
         assert problem.primal.contains(many[j].x, 1e-9)
 
 
-@each
+@one_of_them
 def test_the_seed_decides_every_bit_and_blocks_none(rival: str) -> None:
     problem = cases.problem("fair_auc_inter")
     found = [bits(mm.solve(problem, small(rival, block=block), seed=5)) for block in (1, 7, 30, 1000)]
@@ -79,7 +79,7 @@ def test_the_seed_decides_every_bit_and_blocks_none(rival: str) -> None:
     assert found[0] != bits(mm.solve(problem, small(rival), seed=6))
 
 
-@each
+@one_of_them
 def test_a_solve_can_be_left_and_taken_up_again(rival: str) -> None:
     problem, solver = cases.problem("fair_auc_inter"), small(rival)
     states = list(mm.iterate(problem, solver, seed=0))

@@ -10,7 +10,12 @@ from tests import cases
 from tests.solvers.averaging.rivals import RIVALS, each, small
 from tests.solvers.test_crossed import exact, solved
 
-CONVEX = [name for name, case in cases.PROBLEMS.items() if case.convex]
+PAIRS = [
+    pytest.param(name, rival, marks=() if name == cases.RIVALS[rival] else pytest.mark.rel)
+    for name, case in cases.PROBLEMS.items()
+    for rival in RIVALS
+    if case.convex
+]
 
 WITHIN = {"conex": 0.15, "switching": 0.25, "primal_dual": 0.15}
 """In units of f_0(start) - f*, after 900 or 1,200 steps of 60 samples. The switching method's test is noisy, which acts
@@ -20,8 +25,7 @@ like a shift of the bounds."""
 # ------------------------------------------------------------------------------------------- what is reached and proved
 
 
-@each
-@pytest.mark.parametrize("name", cases.promises(CONVEX))
+@pytest.mark.parametrize("name, rival", PAIRS)
 def test_the_answer_comes_near_the_optimum(name: str, rival: str) -> None:
     solution, best = solved(name, rival), float(cases.optimum(name).objective)
     start = exact(cases.problem(name), cases.problem(name).start_point()[0])[0]
@@ -33,8 +37,7 @@ def test_the_answer_comes_near_the_optimum(name: str, rival: str) -> None:
         assert solution.objective - best >= -1e-7
 
 
-@each
-@pytest.mark.parametrize("name", cases.promises(CONVEX))
+@pytest.mark.parametrize("name, rival", PAIRS)
 def test_certificates_hold(name: str, rival: str) -> None:
     """Multipliers bound the optimal value from below, and a run is solved only where that proves its point."""
     solution, best = solved(name, rival), float(cases.optimum(name).objective)
@@ -51,7 +54,7 @@ def test_certificates_hold(name: str, rival: str) -> None:
 
 def test_some_are_solved_and_some_leave_the_feasible_set() -> None:
     """What the rivals are here for: with a certificate of their own, and with infeasible iterates in plain sight."""
-    found = [solved(name, rival) for name in cases.TYPICAL if cases.PROBLEMS[name].convex for rival in RIVALS]
+    found = [solved(name, rival) for rival, name in cases.RIVALS.items()]
     assert any(one.status is mm.Status.SOLVED for one in found)
     assert any(bool((one.trace["violation"] > 0).any()) for one in found)
 

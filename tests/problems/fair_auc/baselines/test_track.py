@@ -31,7 +31,7 @@ def track_of(model: mm.Model, seed: int = 0, runs: int = 2, moments: int = 3) ->
 
 
 @pytest.mark.parametrize("metric", [*METRICS.values(), OVERLAPPING], ids=lambda metric: metric.name)
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 7, 1000]))
 def test_auc_between_subsets_counts_every_pair(metric: Any, seed: int, levels: int) -> None:
     rng = np.random.default_rng(seed)
