@@ -70,6 +70,7 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
         radius=estimator.radius,
         method=estimator.method,
         demand=estimator.demand,
+        early_stopping=_early_stopping(estimator, kappa, held_out),
         time_limit=estimator.time_limit,
         seed=seed,
     )
@@ -99,6 +100,26 @@ def _bound_of(estimator: Any) -> tuple[float | None, tuple[float, ...]]:
     if estimator.calibration == "by_group" and not checked_use_group(estimator.use_group):
         raise mm.InvalidInput("calibration", "by_group", "reads the group: it needs use_group.")
     return found[0][0], tuple(NO_TARGET if gap is None else gap for _, gap in found)
+
+
+def _early_stopping(estimator: Any, kappa: float | None, held_out: bool) -> bool:
+    asked, several = estimator.early_stopping, whole("n_init", estimator.n_init)
+    if not isinstance(asked, bool | np.bool_):
+        raise mm.InvalidInput("early_stopping", asked, "must be True or False.")
+    for name, value, used in (("early_stopping", asked, bool(asked)), ("n_init", several, several > 1)):
+        if used and _is_linear(estimator.model):
+            raise mm.InvalidInput(name, value, "is for networks; a linear model has one optimum: leave it out.")
+        if used and (kappa is not None or estimator.method != "following"):
+            raise mm.InvalidInput(name, value, 'acts with max_gap and method "following" only; leave it out.')
+    if asked and not held_out:
+        raise mm.InvalidInput("early_stopping", True, "looks at held-out rows: give validation_fraction or X_val.")
+    if several > 1 and estimator.demand == "new_rows":
+        raise mm.InvalidInput("n_init", several, 'makes one fit a start, and demand="new_rows" many: leave one out.')
+    return bool(asked)
+
+
+def _is_linear(model: Any) -> bool:
+    return isinstance(model, mm.Linear) or (isinstance(model, str) and model == "linear")
 
 
 def _check_alpha(estimator: Any, kappa: float | None) -> None:

@@ -90,6 +90,12 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     validation_fraction : float, optional
         Share of the rows, of every label and group alike, that is held out: the training target is tightened until the
         held-out gap meets ``max_gap``.
+    n_init : int
+        For networks, how many random starts are trained from, which share the time limit; of the models that meet the
+        target the one of the best AUC is kept.
+    early_stopping : bool
+        For networks: whether the model is, of those that training passes, the one of the best AUC on the held-out rows,
+        which ``validation_fraction`` or ``X_val`` gives.
     positive : object, optional
         The positive label; the later of the two in sorted order by default.
     protected : object, optional
@@ -109,7 +115,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Whether features are standardised for training: centred and scaled, sparse ones scaled only. ``coef_`` is in raw
         units all the same.
     radius : float
-        Radius of the ball of parameters, in the units in which the model is trained.
+        Radius of the ball of parameters, in the units in which the model is trained. For a network it does what weight
+        decay does.
     score_bound : float, optional
         For a module, an upper bound on its absolute scores, 100 by default.
     solver : Solver, optional
@@ -209,6 +216,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         method: Literal["following", "bounds"] = "following",
         demand: Literal["value", "upper", "new_rows"] = "value",
         validation_fraction: float | None = None,
+        n_init: int = 1,
+        early_stopping: bool = False,
         positive: Any = None,
         protected: Any = None,
         unknown: Literal["refuse", "own_group", "drop"] = "refuse",
@@ -232,6 +241,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.method = method
         self.demand = demand
         self.validation_fraction = validation_fraction
+        self.n_init = n_init
+        self.early_stopping = early_stopping
         self.positive = positive
         self.protected = protected
         self.unknown = unknown

@@ -34,6 +34,12 @@ _MARGIN = 2e-4
 """How far below a target the steps aim, where the target is not smaller than ten times this."""
 
 
+_BETTER = 1e-3
+"""By how much one AUC is to exceed another before that is more than what training leaves open."""
+
+_STEPS = 200
+"""The largest number of outer steps of a fit, where none is asked for."""
+
 _IN_FOLDS = 40
 """Outer steps of the fits in folds, whose last digits are less than chance."""
 
@@ -192,7 +198,7 @@ def fit_new_rows(
         judge = _Judge(train.select(part), train.select(rest), own, other, short)
         goals = judge.goals[judge.goals >= 0]  # chance goes both ways, and is averaged out
         solved = _by_following(judge, goals, None, ())
-        found = [judge.signed(run) for run in solved.runs]
+        found = [judge.signed(one.run) for one in solved.goals]
         gaps.append([gap for gap, _ in found])
         areas.append([area for _, area in found])
     average = np.abs(np.mean(gaps, axis=0)).max(axis=1)
@@ -311,18 +317,47 @@ class _Judge:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Candidates:
-    """Models for all training goals, the one without a goal, and their smoothed gaps where they are known."""
+class _Candidate:
+    """A model of a solve, its gap and AUC on the training data, and its smoothed gap where that is known."""
 
-    runs: list[mm.Solution]
-    free: mm.Solution
-    smoothed: Any
+    run: mm.Solution
+    on_train: tuple[AUCEstimate, AUCEstimate]
+    smoothed: float
+
+    @property
+    def area(self) -> float:
+        """The AUC on the training data."""
+        return self.on_train[1].value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Candidates:
+    """Models for all training goals, the one without a goal, and those for other targets of the same solve."""
+
+    goals: list[_Candidate]
+    free: _Candidate
+    others: tuple[_Candidate, ...] = ()
     interrupted: bool = False  # by Ctrl-C before the runs began
+    note: str = ""
+
+    @classmethod
+    def of(
+        cls, judge: _Judge, runs: Sequence[mm.Solution], free: mm.Solution, smoothed: Any, **more: Any
+    ) -> _Candidates:
+        """Return candidates, measured; the last of the smoothed gaps is that of the model without a goal."""
+        found = [
+            _Candidate(run, judge.on_train(run), float(gap)) for run, gap in zip((*runs, free), smoothed, strict=True)
+        ]
+        return cls(found[:-1], found[-1], **more)
+
+    @property
+    def every(self) -> tuple[_Candidate, ...]:
+        """All models, the one without a goal first."""
+        return (self.free, *self.goals, *self.others)
 
     def part(self, begin: int, end: int) -> _Candidates:
         """Return the models for some of the goals."""
-        smoothed = np.append(self.smoothed[begin:end], self.smoothed[-1])
-        return replace(self, runs=self.runs[begin:end], smoothed=smoothed)
+        return replace(self, goals=self.goals[begin:end], others=(*self.goals[:begin], *self.goals[end:]))
 
 
 def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
@@ -335,7 +370,7 @@ def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any])
     goals = np.append(np.maximum(wanted, 0.0), NO_TARGET)
     both = solve_side_bounds(judge.train, judge.target, goals, start=start, callbacks=callbacks)
     *runs, free = (both[j] for j in range(len(goals)))
-    return _Candidates(runs, free, np.full(len(goals), np.nan))
+    return _Candidates.of(judge, runs, free, np.full(len(goals), np.nan))
 
 
 def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
@@ -349,7 +384,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         return None if limit is None else max(limit - (time.perf_counter() - began), 1e-9)
 
     solver = mm.SuccessiveApproximation(
-        iterations=200 if target.iterations is None else target.iterations,
+        iterations=_STEPS if target.iterations is None else target.iterations,
         tolerance=target.objective.tolerance,
         margin=min(_MARGIN, 0.1 * target.max_gap),
     )
@@ -360,7 +395,10 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         # need one that keeps signs.
         unbound = replace(unbound, metric=UNCONSTRAINED)
         without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
-    free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=callbacks)
+    watches = [_Watch(judge, [NO_TARGET]), _Watch(judge, goals)] if target.early_stopping else []
+    free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=[*callbacks, *watches[:1]])
+    if watches:
+        free = watches[0].best(free, 0)
     stopped = free.status is mm.Status.INTERRUPTED
     both = mm.solve(
         signed_bounds(problem, free.x, goals),
@@ -368,57 +406,124 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         seed=target.seed,
         x0=free.x if start is None else start,
         time_limit=left(),
-        callbacks=[lambda _: True] if stopped else callbacks,  # one Ctrl-C ends both
+        callbacks=[lambda _: True] if stopped else [*callbacks, *watches[1:]],  # one Ctrl-C ends both
     )
-    smoothed = np.abs(observed(problem, np.vstack([both.x, free.x])).smoothed).max(axis=1)
-    return _Candidates([both[j] for j in range(len(goals))], free, smoothed, stopped)
+    runs = [watches[1].best(both[j], j) if watches else both[j] for j in range(len(goals))]
+    smoothed = np.abs(observed(problem, np.vstack([*(run.x for run in runs), free.x])).smoothed).max(axis=1)
+    found = _Candidates.of(judge, runs, free, smoothed, interrupted=stopped)
+    best = max(found.goals, key=lambda one: one.area)
+    if stopped or best.area <= found.free.area + _BETTER:
+        return found
+    # A network has many optima: the one without a target was worse than one with, and is looked for from there.
+    watch = [_Watch(judge, [NO_TARGET])] if watches else []
+    again = mm.solve(
+        without, solver, seed=target.seed, x0=best.run.x, time_limit=left(), callbacks=[*callbacks, *watch]
+    )
+    again = watch[0].best(again, 0) if watch else again
+    smooth = float(np.abs(observed(problem, again.x).smoothed).max())
+    both_free = found.free, _Candidate(again, judge.on_train(again), smooth)
+    free_again = max(both_free, key=lambda one: judge.measured(one.run)[1].value if watch else one.area)
+    note = (
+        f"Without a target training had ended at an AUC of {found.free.area:.3f}, below the {best.area:.3f} with one; "
+        f"it was trained again from there, to {free_again.area:.3f}."
+    )
+    return replace(found, free=free_again, note=note)
+
+
+class _Watch:
+    """A callback that keeps, of the models that a solve passes, the ones of the best AUC on held-out rows.
+
+    Of the runs of several goals a model counts from where its training gap is within the goal.
+    """
+
+    def __init__(self, judge: _Judge, goals: Any) -> None:
+        self.judge, self.goals = judge, np.asarray(goals)
+        self._seen: list[tuple[float, Any]] = [(-np.inf, None)] * len(self.goals)
+
+    def __call__(self, progress: mm.Progress) -> None:
+        """Look at the models of all runs."""
+        for run, x in enumerate(np.asarray(progress.outcome.x, dtype=np.float64)):
+            judge = self.judge
+            parameters, model = x[: judge.target.model_for(judge.train).dimension], judge.target.model_for(judge.train)
+            rows = judge.validation
+            if rows is None or is_constant(scores := model.predict(parameters, rows.features)):
+                continue
+            sides = [np.flatnonzero(rows.label > 0), np.flatnonzero(rows.label < 0)]
+            weight = judge.validation_weight
+            weights = None if weight is None else (weight[sides[0]], weight[sides[1]])
+            area = float(metrics.auc(scores[sides[0]], scores[sides[1]], weights=weights))
+            if area > self._seen[run][0] and self._fair(parameters, self.goals[run]):
+                self._seen[run] = area, x.copy()
+
+    def _fair(self, parameters: Any, goal: float) -> bool:
+        judge = self.judge
+        model, metric = judge.target.model_for(judge.train), judge.target.metric
+        if goal >= NO_TARGET:
+            return True
+        gap = measured_model(model, parameters, judge.train, metric, judge.row_weight)[0].value
+        return bool(gap <= abs(goal) + _MARGIN)
+
+    def best(self, solution: mm.Solution, run: int) -> mm.Solution:
+        """Return a solution with the best model of its run, where there was any."""
+        x = self._seen[run][1]
+        if x is None or np.array_equal(x, solution.x):
+            return solution
+        told = (
+            "Of the models that training passed this is the best on held-out rows; what the solver says is of the last."
+        )
+        return replace(solution, x=x, reason=f"{solution.reason} {told}")
 
 
 def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
     """Choose the loosest training goal whose model meets the target on the data that it is about."""
-    free, target, gap = solved.free, judge.target, judge.target.max_gap
-    measured = [judge.measured(run) for run in solved.runs]
-    without = judge.measured(free)
+    target, gap, held_out = judge.target, judge.target.max_gap, judge.validation is not None
+    free, runs = solved.free, solved.goals
+    measured = [judge.measured(one.run) if held_out else one.on_train for one in runs]
+    without = judge.measured(free.run) if held_out else free.on_train
     reached = [judge.reached(found) for found in measured]
     best = next((j for j, value in enumerate(reached) if value <= gap), -1)
     if best < 0:
         best = int(np.argmin(reached))
-    chosen, found, goal = solved.runs[best], measured[best], float(judge.goals[best])
+    chosen, found, goal = runs[best], measured[best], float(judge.goals[best])
     if judge.reached(without) <= gap and without[1].value >= found[1].value:
-        chosen, found, goal, best = free, without, gap, len(solved.runs)
-    status, reason = chosen.status, chosen.reason
-    late = any(run.reason.startswith("The time limit") for run in (*solved.runs, free))
+        chosen, found, goal = free, without, gap
+    # Where all targets are about the training data, a model for another one may be better, and meet this one too.
+    for other in () if held_out else solved.others:
+        if other.on_train[0].value <= gap and other.area > found[1].value + _BETTER:
+            chosen, found, goal = other, other.on_train, gap
+    status, reason = chosen.run.status, chosen.run.reason
+    late = any(one.run.reason.startswith("The time limit") for one in (*runs, free))
     over = f"The time limit of {target.time_limit} s was reached."
-    if chosen.reason.startswith("The time limit"):  # the solves share it
+    if reason.startswith("The time limit"):  # the solves share it
         reason = over
     if judge.reached(found) > gap:
         stopped = solved.interrupted or status is mm.Status.INTERRUPTED
         unmet = mm.Status.UNFINISHED if late else mm.Status.OUT_OF_REACH
         status = mm.Status.INTERRUPTED if stopped else unmet
         reason = f"{over} {judge.shortfall(found)}" if late else judge.shortfall(found)
-    elif late and judge.constant(chosen):
+    elif late and judge.constant(chosen.run):
         status, reason = mm.Status.UNFINISHED, f"{over} No model was found yet that ranks rows."
     elif status in _TRAINING_GOAL_MISSED:  # and what was asked for is met all the same
         status = mm.Status.BUDGET
-    held_out = judge.validation is not None
-    # On training data a model with a target may be the best one found of those without, too.
-    both = [(without, free), (found, chosen)]
-    unconstrained, known = both[0] if held_out else max(both, key=lambda pair: pair[0][1].value)
-    train_gap, train_auc = judge.on_train(chosen) if held_out else found
+    # What a target costs is counted from the best model that is known, also where that was found with a target.
+    known = max(solved.every, key=lambda one: one.area)
+    if held_out and known.area <= free.area + _BETTER:
+        known = free
+    unconstrained = judge.measured(known.run) if held_out else known.on_train
     return FairFit(
-        parameters=judge.parameters(chosen),
-        free_parameters=judge.parameters(known),
+        parameters=judge.parameters(chosen.run),
+        free_parameters=judge.parameters(known.run),
         model=target.model_for(judge.train),
         status=status,
-        reason=reason,
+        reason=f"{reason} {solved.note}".rstrip(),
         max_gap=gap,
         target=goal,
-        train_gap=train_gap,
-        train_auc=train_auc,
+        train_gap=chosen.on_train[0],
+        train_auc=chosen.on_train[1],
         validation_gap=found[0] if held_out else None,
         validation_auc=found[1] if held_out else None,
         unconstrained_auc=unconstrained[1],
         unconstrained_gap=unconstrained[0],
-        surrogate={"objective": float(chosen.objective), "gap": float(solved.smoothed[best])},
-        solution=chosen,
+        surrogate={"objective": float(chosen.run.objective), "gap": chosen.smoothed},
+        solution=chosen.run,
     )

@@ -17,6 +17,9 @@ from sklearn.metrics import roc_auc_score
 import minmaxcon as mm
 from minmaxcon.errors import InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier
+from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.target import fit
+from minmaxcon_problems.fair_auc.target.problem import Target
 from tests.cases import promises
 from tests.problems.fair_auc.estimator.samples import Rows, gap_by_pairs
 
@@ -99,3 +102,83 @@ def test_importing_the_problem_loads_neither_scikit_learn_nor_torch() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split("\n")[:2] == ["[]", "['sklearn']"]
+
+
+def few(seed: int, n: int = 80) -> Rows:
+    """Rows that a small network ranks well from some starts alone."""
+    rng = np.random.default_rng(seed)
+    X, group = rng.normal(size=(n, 3)), np.where(rng.random(n) < 0.4, "b", "a")
+    y = X[:, 0] * X[:, 1] + 0.8 * np.sin(2 * X[:, 2]) + 0.5 * (group == "a") + 0.5 * rng.normal(size=n) > 0.2
+    return Rows(X, np.where(y, "yes", "no"), group)
+
+
+@pytest.mark.parametrize("seed", [7, pytest.param(9, marks=pytest.mark.rel), pytest.param(0, marks=pytest.mark.rel)])
+def test_no_better_known_model_contradicts_a_price(seed: int) -> None:
+    """A model that is better under a stricter limit is taken under a looser one; one without a target that is worse
+    than one with is trained again, which is said, and all prices are counted from it."""
+    rows = few(seed)
+    model = FairAUCClassifier("inter_group", max_gap=[0.3, 0.05], model=mm.mlp(3, 2), random_state=0)
+    loose, strict = model.fit(rows.X, rows.y, sensitive_features=rows.group).path_
+    assert loose.auc_.value >= strict.auc_.value - 1e-3
+    best = {round(one.auc_.value + one.price_, 12) for one in (loose, strict)}
+    assert len(best) == 1
+    assert max(best) >= loose.auc_.value - 1e-12
+    assert "it was trained again from there" in loose.reason_
+    for limit, one in zip((0.3, 0.05), (loose, strict), strict=True):
+        assert gap_by_pairs("inter_group", one.decision_function(rows.X), rows) <= limit + 1e-9
+
+
+def test_the_best_of_several_starts_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of fits with these seeds; and its price is counted from the best of them."""
+    monkeypatch.setattr(fit, "_STEPS", 12)
+    rows = few(6, 60)
+    common: dict[str, Any] = {"max_gap": 0.2, "model": mm.mlp(3, 2), "objective": "quadratic_auc"}
+    single = [
+        FairAUCClassifier("group", random_state=seed, **common).fit(rows.X, rows.y, sensitive_features=rows.group)
+        for seed in (0, 1, 2)
+    ]
+    found = FairAUCClassifier("group", n_init=3, random_state=0, **common)
+    found.fit(rows.X, rows.y, sensitive_features=rows.group)
+    assert found.auc_.value == max(one.auc_.value for one in single)
+    assert found.auc_.value + found.price_ == pytest.approx(max(one.auc_.value + one.price_ for one in single))
+
+
+def test_early_stopping_takes_what_ranks_held_out_rows_best() -> None:
+    """Of all models that training passed, by their own scores of the held-out rows."""
+    parts = []
+    for rows in (few(3, 60), few(4, 60)):
+        label, group = (np.where(column == high, 1, -1) for column, high in ((rows.y, "yes"), (rows.group, "b")))
+        parts.append(LabelledData(rows.X, label, group, ("a", "b", "c")))
+    train, rest = parts
+    model, passed = mm.mlp(3, 4), list[Any]()
+    common: dict[str, Any] = {"metric": "group", "max_gap": 1.0, "objective": "quadratic_auc", "iterations": 30}
+    found = {
+        early: fit.fit_target(
+            train,
+            Target(model=model, early_stopping=early, **common),
+            validation=rest,
+            callbacks=[lambda progress: passed.append(progress.outcome.x[0, : model.dimension].copy())],
+        )
+        for early in (False, True)
+    }
+    areas = [roc_auc_score(rest.label, model.predict(x, rest.features)) for x in passed if np.ptp(x[-4:])]
+    assert found[True].auc.value == pytest.approx(max(areas))
+    assert found[True].auc.value >= found[False].auc.value
+
+
+def test_options_of_networks_act_or_are_refused(rows: Rows) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"early_stopping": True}, "is for networks"),
+        ({"n_init": 2}, "is for networks"),
+        ({"n_init": 0, "model": "mlp"}, "n_init=0"),
+        ({"early_stopping": True, "model": "mlp"}, "give validation_fraction or X_val"),
+        ({"early_stopping": "yes", "model": "mlp"}, "True or False"),
+        ({"n_init": 2, "model": "mlp", "kappa": 0.1}, "acts with max_gap"),
+        ({"n_init": 2, "model": "mlp", "demand": "new_rows"}, "leave one out"),
+        ({"n_init": 2, "model": two_layers(4)}, "a function that makes a module"),
+        ({"n_init": 2, "model": mm.Linear(4)}, "is for networks"),
+        ({"early_stopping": True, "validation_fraction": 0.3, "model": mm.Linear(4)}, "is for networks"),
+    ]
+    for settings, says in wrong:
+        with pytest.raises(InvalidInput, match=says):
+            FairAUCClassifier("group", **settings).fit(rows.X, rows.y, sensitive_features=rows.group)
