@@ -21,7 +21,7 @@ def cell(entry: dict[str, Any]) -> str:
         return "-"
     gap = 100.0 * entry["relative_gap"]
     mark = "" if entry["violation"] <= 1e-9 else "!"
-    shown = f"{gap:.2g}" if abs(gap) < 99.5 else f"{gap:.0f}"
+    shown = "0" if abs(gap) < 1e-4 else f"{gap:.2g}" if abs(gap) < 99.5 else f"{gap:.0f}"
     return f"{shown}%{mark} {entry['infeasible']}/{entry['checkpoints']}"
 
 
