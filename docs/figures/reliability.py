@@ -80,6 +80,10 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Iterates stay feasible with the probability that is asked for, over 200 seeds.",
         ("tests/oracles/test_smd_theory.py::test_feasible_iterates_and_certificates_in_200_seeds",),
     ),
+    "stream_confidence": (
+        "What is claimed of a stream holds with the confidence that is asked for, over 200 seeds.",
+        ("tests/solvers/test_stream_confidence.py::test_the_confidence_is_kept_over_200_seeds",),
+    ),
     "split_resume": (
         "A solve that is split at 50 random places goes on with the same bits.",
         (f"{CHECKPOINT}::test_split_resume",),
