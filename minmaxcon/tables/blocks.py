@@ -1,4 +1,4 @@
-"""Tables that do not fit in memory, read block by block: Arrow data sets, LIBSVM files, frames one after the other."""
+"""Tables that do not fit in memory, read block by block: Arrow data sets, CSV and LIBSVM files, frames in turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from minmaxcon.checks import whole
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency
 from minmaxcon.tables.columns import Column, ColumnBuilder, Table, unknown_column
-from minmaxcon.tables.formats import file_format, read_source
+from minmaxcon.tables.formats import CsvRows, file_format, read_source
 from minmaxcon.tables.libsvm import LARGEST_INDEX, parsed_lines
 from minmaxcon.tables.lines import existing_file, shown, source_name
 
@@ -28,9 +28,9 @@ class TableBlocks:
     Parameters
     ----------
     source : path, pyarrow.dataset.Dataset, callable or iterable
-        A Parquet or LIBSVM file; a folder of Parquet files; any address that fsspec knows, such as ``s3://...``, of
-        either; a data set of pyarrow in any format; or frames (pandas, polars, Arrow): a list of them, or a function
-        that returns a fresh iterator.
+        A Parquet, CSV or LIBSVM file; a folder of Parquet files; any address that fsspec knows, such as
+        ``s3://...``, of Parquet files; a data set of pyarrow in any format; or frames (pandas, polars, Arrow): a
+        list of them, or a function that returns a fresh iterator.
     n_features : int, optional
         For a LIBSVM file the number of features; the largest index that occurs by default. Columns are ``"label"``,
         ``"1"``, ``"2"``, ... there.
@@ -44,7 +44,7 @@ class TableBlocks:
     names : tuple of str
         The columns.
     rows : int
-        The rows; frames are counted by reading them once.
+        The rows; those of frames and text files are counted by reading them once.
 
     Raises
     ------
@@ -66,8 +66,11 @@ class TableBlocks:
         self.block = whole("block", block)
         self._read: Any
         if isinstance(source, str | Path) and "://" not in str(source) and Path(source).is_file():
-            libsvm = file_format(source) == "libsvm"
-            self._read = _Libsvm(existing_file(source), n_features) if libsvm else _Arrow(source)
+            kind = file_format(source)
+            if kind == "libsvm":
+                self._read = _Libsvm(existing_file(source), n_features)
+            else:
+                self._read = _Csv(existing_file(source)) if kind == "csv" else _Arrow(source)
         elif isinstance(source, str | Path) or hasattr(source, "get_fragments"):
             self._read = _Arrow(source)
         else:
@@ -179,9 +182,7 @@ class _Arrow:
             if isinstance(failure, DataError):
                 raise
             cause = " ".join(str(failure).split())[:120]
-            need = (
-                "give Parquet files or one LIBSVM file; a CSV file is read with pandas or polars and given as frames."
-            )
+            need = "give Parquet files, or one CSV or LIBSVM file."
             raise DataError(self.name, f"is no data set that can be read ({cause}); {need}") from None
         repeated = [name for name in self.names if self.names.count(name) > 1]
         if repeated:
@@ -324,6 +325,35 @@ def _columns_of(frame: Any) -> tuple[str, ...]:
     except TypeError as failure:
         need = f"{type(frame).__name__} is no eager data frame; give frames of pandas, polars or pyarrow."
         raise DataError("frames", need) from failure
+
+
+class _Csv:
+    """The rows of a CSV file; the first pass counts them, and refuses what is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = CsvRows(path)
+        self.name, self.names = self._file.source, tuple(self._file.names)
+        repeated = [name for name in self.names if self.names.count(name) > 1]
+        if repeated:
+            raise DataError(self.name, f"two columns are called {shown(repeated[0])}; rename or remove one.")
+        if "" in self.names:
+            place = self.names.index("") + 1
+            raise DataError(self.name, f"column {place} has no name; give every column one in its heading.")
+        self.rows = sum(1 for _ in self._file)
+
+    def shard(self, number: int, shards: int) -> _Csv:
+        raise DataError(self.name, f"one CSV file cannot be divided among {shards} processes; write Parquet files.")
+
+    def tables(self, wanted: Sequence[str], block: int) -> Iterator[Table]:
+        first = 0
+        for columns, starts in self._file.blocks(wanted):
+            lines = np.array(starts, dtype=np.int64)
+            for begin in range(0, len(lines), block):
+                mine = lines[begin : begin + block]
+                cells = [column.slice(begin, block) for column in columns]
+                table = _table(self.name, wanted, cells, len(mine), first)
+                yield Table(self.name, table.columns, table.rows, mine, first)
+                first += len(mine)
 
 
 class _Libsvm:

@@ -12,7 +12,7 @@ import itertools
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from minmaxcon.memory import require_memory
 from minmaxcon.tables.columns import ColumnBuilder, Table, unknown_column
 from minmaxcon.tables.lines import MAX_LINE, bounded_lines, check_ratio, existing_file, place, shown, source_name
 
-__all__ = ["FORMATS", "file_format", "read_source"]
+__all__ = ["FORMATS", "CsvRows", "file_format", "read_source"]
 
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -114,51 +114,79 @@ def _built(source: str, builders: Sequence[ColumnBuilder], rows: int, lines: Any
 
 
 def _read_csv(path: str | Path, source: str, wanted: Sequence[str] | None, by: str) -> Table:
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    lines = _text_lines(path, source)
-    first, heading = next(((number, line) for number, line in lines if line.strip()), (0, ""))
-    if not heading:
-        raise DataError(source, "the file is empty; a heading and data rows were expected.")
-    delimiter = max(_DELIMITERS, key=re.sub('"[^"]*"', "", heading).count)
-    rows = _rows(itertools.chain([(first, heading)], lines), delimiter, source)
-    _, heading, width = next(rows)
-    cells = next(csv.reader([heading], delimiter=delimiter)) if '"' in heading else heading.split(delimiter)
-    names = [name.strip() for name in cells]
-    builders = _builders(source, names, wanted, by)
-    asked = [str(names.index(builder.name)) for builder in builders]
-    parse = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    convert = arrow.ConvertOptions(include_columns=asked, column_types=dict.fromkeys(asked, pa.string()))
-
-    def convert_block(text: str) -> None:
-        data = text.encode("utf-8-sig")  # Arrow passes over one such mark, which might be a cell's
-        # Numbers for names: those that nobody asked for may be repeated. Each block is whole, however long its rows.
-        read = arrow.ReadOptions(column_names=list(map(str, range(width))), use_threads=False, block_size=len(data) + 1)
-        columns = arrow.read_csv(io.BytesIO(data), read, parse, convert).itercolumns()
+    rows = CsvRows(path)
+    builders = _builders(source, rows.names, wanted, by)
+    starts = array("q")
+    for columns, numbers in rows.blocks(
+        [builder.name for builder in builders], seen=lambda count: _check_size(source, count, len(builders))
+    ):
         for builder, cells in zip(builders, columns, strict=True):
             builder.add(cells)
-
-    starts = array("q")
-    block: list[str] = []
-    size = 0
-    for number, row, found in rows:
-        starts.append(number)
-        if found != width:
-            where = place(len(starts), number)
-            raise DataError(
-                source, f"{where} has {found} cells where the heading has {width}; correct the row or its quotes."
-            )
-        if len(starts) % 10_000 == 0:
-            _check_size(source, len(starts), len(builders))
-        block.append(row)
-        size += len(row)
-        if size > _BLOCK:
-            convert_block("\n".join(block))
-            block, size = [], 0
-    if block:
-        convert_block("\n".join(block))
+        starts.extend(numbers)
     return _built(source, builders, len(starts), np.array(starts, dtype=np.int64))
+
+
+class CsvRows:
+    """The rows of a CSV file, which is passed over line by line as often as they are asked for.
+
+    ``names`` are those of its columns. Raises DataError for no such file, an empty one, and what is no text.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path, self.source = path, source_name(path)
+        lines = _text_lines(path, self.source)
+        first, heading = next(((number, line) for number, line in lines if line.strip()), (0, ""))
+        if not heading:
+            raise DataError(self.source, "the file is empty; a heading and data rows were expected.")
+        self._delimiter = max(_DELIMITERS, key=re.sub('"[^"]*"', "", heading).count)
+        _, heading, self._width = next(_rows(itertools.chain([(first, heading)], lines), self._delimiter, self.source))
+        cells = next(csv.reader([heading], delimiter=self._delimiter)) if '"' in heading else None
+        self.names = [name.strip() for name in (heading.split(self._delimiter) if cells is None else cells)]
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        """Yield the line on which each row begins, and the row; DataError where it has other cells than the heading."""
+        rows = _rows(_text_lines(self.path, self.source), self._delimiter, self.source)
+        next(rows, None)
+        for count, (number, row, found) in enumerate(rows, start=1):
+            if found != self._width:
+                need = f"has {found} cells where the heading has {self._width}; correct the row or its quotes."
+                raise DataError(self.source, f"{place(count, number)} {need}")
+            yield number, row
+
+    def blocks(
+        self, wanted: Sequence[str], *, seen: Callable[[int], None] | None = None
+    ) -> Iterator[tuple[list[Any], array[int]]]:
+        """Yield blocks of rows: the cells of some columns as arrays of Arrow, and the lines on which the rows begin.
+
+        Before they are converted ``seen`` is called with the rows read so far, now and then.
+        """
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        asked = [str(self.names.index(name)) for name in wanted]
+        parse = arrow.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
+        convert = arrow.ConvertOptions(include_columns=asked, column_types=dict.fromkeys(asked, pa.string()))
+
+        def converted(text: str) -> list[Any]:
+            data = text.encode("utf-8-sig")  # Arrow passes over one such mark, which might be a cell's
+            # Numbers for names: those that nobody asked for may be repeated. Each block is whole, however long its
+            # rows.
+            names = list(map(str, range(self._width)))
+            read = arrow.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1)
+            return list(arrow.read_csv(io.BytesIO(data), read, parse, convert).itercolumns())
+
+        starts, block, size = array("q"), list[str](), 0
+        for count, (number, row) in enumerate(self, start=1):
+            if seen is not None and count % 10_000 == 0:
+                seen(count)
+            starts.append(number)
+            block.append(row)
+            size += len(row)
+            if size > _BLOCK:
+                yield converted("\n".join(block)), starts
+                starts, block, size = array("q"), [], 0
+        if block:
+            yield converted("\n".join(block)), starts
 
 
 def _text_lines(path: str | Path, source: str) -> Iterator[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.tables import TableBlocks, read_source
+from minmaxcon.tables import TableBlocks, formats, read_source
 
 N = 1000
 _rng = np.random.default_rng(0)
@@ -45,7 +46,14 @@ def feather(folder: Path) -> Any:
     return ds.dataset(folder / "one.feather", format="feather")
 
 
+def text(folder: Path) -> Any:
+    table = TABLE.to_pandas().astype({"x": float})
+    table.to_csv(folder / "one.csv", index=False, float_format="%.17g")
+    return folder / "one.csv"
+
+
 SOURCES: dict[str, Any] = {
+    "csv": text,
     "file": file,
     "folder": files,
     "address": lambda folder: f"file://{files(folder)}",
@@ -146,9 +154,8 @@ def test_bad_sources(tmp_path: Path) -> None:
     with pytest.raises(mm.DataError, match="has no rows"):
         TableBlocks(tmp_path)
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    for source in (tmp_path, tmp_path / "table.csv"):
-        with pytest.raises(mm.DataError, match=r"is no data set that can be read .*; a CSV file is read with pandas"):
-            TableBlocks(source)
+    with pytest.raises(mm.DataError, match=r"is no data set that can be read .*; give Parquet files, or one CSV"):
+        TableBlocks(tmp_path)
     frame = pd.DataFrame({"a": [1.0]})
     for once in (iter([frame]), frame, 3):
         with pytest.raises(mm.InvalidInput, match="a function that returns a fresh iterator"):
@@ -173,3 +180,39 @@ def test_files_are_divided_among_processes(tmp_path: Path) -> None:
     assert cells == sorted(TABLE["x"].to_pylist())
     with pytest.raises(mm.DataError, match="has 3 files for 4 processes"):
         whole.shard(0, 4)
+
+
+CSV_FAULTS = {
+    "ragged": ("a,b\n1,2\n3\n", r"row 2 \(line 3\) has 1 cells where the heading has 2"),
+    "twice": ("a,a\n1,2\n", "two columns are called 'a'"),
+    "no name": ("a,\n1,2\n", "column 2 has no name"),
+    "heading alone": ("a,b\n", "has no rows"),
+    "nothing": ("", "the file is empty"),
+}
+
+
+@pytest.mark.parametrize("fault", CSV_FAULTS)
+def test_faults_of_a_csv_file_are_found_in_the_first_pass(tmp_path: Path, fault: str) -> None:
+    content, says = CSV_FAULTS[fault]
+    (tmp_path / "table.csv").write_text(content)
+    with pytest.raises(mm.DataError, match=says):
+        TableBlocks(tmp_path / "table.csv")
+
+
+def test_a_csv_file_is_read_in_blocks_whose_places_are_those_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packed, with quotes, blank lines and line ends in cells; each bad cell has its row and line."""
+    monkeypatch.setattr(formats, "_BLOCK", 200)
+    rows = [f'{k},"two\nlines, {k % 3}"' for k in range(100)]
+    with gzip.open(tmp_path / "table.csv.gz", "wt") as packed:
+        packed.write("x;kind\n\n".replace(";", ",") + "\n".join(rows) + "\noops,a\n")
+    blocks = TableBlocks(tmp_path / "table.csv.gz", block=7)
+    found = list(blocks.tables())
+    assert blocks.rows == 101
+    assert max(table.rows for table in found) <= 7
+    assert sum(table.rows for table in found) == 101
+    x = np.concatenate([table.columns["x"].numbers for table in found])
+    np.testing.assert_array_equal(x[:100], np.arange(100))
+    with pytest.raises(mm.DataError, match=r"row 101 \(line 203\), column 'x': the value 'oops' is text"):
+        mm.OnDisk(blocks.arrays(x="x"))

@@ -57,8 +57,8 @@ _ROUNDING = 1e-12
 def too_large(source: Any) -> bool:
     """Whether a source is to be read in pieces.
 
-    A folder of Parquet files, an address and a data set of pyarrow always are; a Parquet or LIBSVM file is where its
-    table would take more than the memory that may be used.
+    A folder of Parquet files, an address and a data set of pyarrow always are; a Parquet, CSV or LIBSVM file is where
+    its table would take more than the memory that may be used.
     """
     if hasattr(source, "get_fragments"):
         return True
@@ -72,10 +72,27 @@ def too_large(source: Any) -> bool:
     kind = file_format(path)
     if kind == "libsvm":
         return _BYTES_A_BYTE * path.stat().st_size > memory_limit()
+    if kind == "csv":
+        return _BYTES_A_CELL * _cells_of(path) > memory_limit()
     if kind != "parquet" or path.stat().st_size * _BYTES_A_CELL < memory_limit():
         return False
     blocks = TableBlocks(path)
     return _BYTES_A_CELL * blocks.rows * len(blocks.names) > memory_limit()
+
+
+_SAMPLE = 2**20
+"""Bytes of a text file by which its cells are counted."""
+
+
+def _cells_of(path: Path) -> float:
+    """Return how many cells a CSV file has, about: as many a byte as at its beginning, and one a byte if packed."""
+    with path.open("rb") as file:
+        begin = file.read(_SAMPLE)
+    size = float(path.stat().st_size)
+    if begin[:2] == b"\x1f\x8b":
+        return size
+    ends = (sum(begin.count(mark) for mark in (b",", b";", b"\t")) + begin.count(b"\n")) / max(len(begin), 1)
+    return size * ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -250,3 +250,18 @@ def test_data_sets_that_cannot_be_fitted_leave_the_estimator_as_it_was() -> None
         made.fit("missing.parquet", [0, 1], sensitive_features=[0, 1])
     with pytest.raises(mm.InvalidInput, match=r"X='rows\.parquet': must hold the rows to be scored"):
         made.predict("rows.parquet")
+
+
+def test_a_csv_file_is_streamed_like_the_same_rows_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = frame(600)
+    rows.to_csv(tmp_path / "rows.csv", index=False, float_format="%.17g")
+    pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "rows.parquet")
+    monkeypatch.setenv("MINMAXCON_MEMORY", "20K")
+    found = [
+        mm.load_problem("fair_auc", data=tmp_path / f"rows.{kind}", **COLUMNS, kappa=0.1, seed=3)
+        for kind in ("csv", "parquet")
+    ]
+    assert all(one.details.dataset.streamed for one in found)
+    assert found[0].data.digest == found[1].data.digest
+    monkeypatch.setenv("MINMAXCON_MEMORY", "1G")
+    assert not mm.load_problem("fair_auc", data=tmp_path / "rows.csv", **COLUMNS, kappa=0.1).details.dataset.streamed
