@@ -79,8 +79,7 @@ class FrozenDistributions:
         mass = _masses(scores, weights / count, low, width, bins)
         offset = (np.arange(2 * bins) - bins)[None, :] * (width / beta)[:, None]
         sigmoid = 1.0 / (1.0 + np.exp(-np.clip(offset, -_EXPONENT, _EXPONENT)))
-        cdf = _convolved(mass, sigmoid)
-        density = _convolved(mass, sigmoid * (1.0 - sigmoid) / beta[:, None])
+        cdf, density = _convolved(mass, sigmoid, sigmoid * (1.0 - sigmoid) / beta[:, None])
         aucs = np.stack([(mass[:, g] * cdf[:, g + 1]).sum(axis=-1) for g in range(0, mass.shape[1], 2)], axis=-1)
         return cls(low, width, beta, cdf, density, aucs)
 
@@ -141,12 +140,15 @@ def _masses(scores: Any, shares: Any, low: Any, width: Any, bins: int) -> Any:
     return mass
 
 
-def _convolved(mass: Any, kernel: Any) -> Any:
-    r"""``out[b] = sum_k mass[k] kernel(b - k)`` for the grid, the kernel given at offsets -bins .. bins - 1."""
+def _convolved(mass: Any, *kernels: Any) -> list[Any]:
+    r"""``out[b] = sum_k mass[k] kernel(b - k)`` for the grid, each kernel given at offsets -bins .. bins - 1.
+
+    All offsets that these sums use lie in the kernel's own period, so that what wraps around is added to other entries.
+    """
     bins = mass.shape[-1]
-    size = 4 * bins
-    product = np.fft.rfft(mass, size) * np.fft.rfft(kernel, size)[:, None, :]
-    return np.fft.irfft(product, size)[..., bins : 2 * bins]
+    size = 2 * bins
+    turned = np.fft.rfft(mass, size)
+    return [np.fft.irfft(turned * np.fft.rfft(kernel)[:, None, :], size)[..., bins:] for kernel in kernels]
 
 
 class RememberedScores:
