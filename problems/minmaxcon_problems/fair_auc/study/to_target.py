@@ -117,7 +117,7 @@ class TargetResult:
     def table(self) -> str:
         """Return the table that ``minmaxcon bench target`` prints."""
         shares = sorted({one.target for one in self.reached}, reverse=True)
-        heads = [f"{what} to {share:.1%}" for share in shares for what in ("seconds", "samples")]
+        heads = [f"{what} to {100 * share:g}%" for share in shares for what in ("seconds", "samples")]
         lines: dict[tuple[str, ...], dict[float, Reached]] = {}
         for one in self.reached:
             key = (one.data, one.metric, f"{one.rows:,}", str(one.features), one.method, one.setting)
@@ -147,7 +147,7 @@ class TargetResult:
                 if points:
                     look = {"color": OKABE_ITO[place % len(OKABE_ITO)], "marker": "osD^vPX"[place % 7]}
                     (handles[method],) = axes.loglog(*zip(*points, strict=True), linewidth=1.6, **look)
-            axes.set_title(f"{width} features, within {share:.1%}", fontsize="medium")
+            axes.set_title(f"{width} features, within {100 * share:g}%", fontsize="medium")
             style_axes(axes)
             axes.set_xlabel("rows" if row + 1 == len(widths) else "")
             axes.set_ylabel("" if column else "processor seconds")

@@ -41,10 +41,10 @@ def test_result_as_data_table_and_figure(result):
     back = json.loads(to_json(result.as_dict()))
     assert len(back["reached"]) == len(result.reached)
     text = result.table()
-    assert all(word in text for word in (OURS, "seconds to 10.0%", "samples to 1.0%", "synthetic"))
+    assert all(word in text for word in (OURS, "seconds to 10%", "samples to 1%", "synthetic"))
     assert max(map(len, text.splitlines())) <= 180
     titles = [axes.get_title() for axes in result.figure().axes]
-    assert titles == ["4 features, within 10.0%", "4 features, within 1.0%"]
+    assert titles == ["4 features, within 10%", "4 features, within 1%"]
 
 
 def test_only_feasible_points_count():
