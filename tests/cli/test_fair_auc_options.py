@@ -35,7 +35,7 @@ def test_ridge_penalties_of_a_target(call: Callable[..., Any], table: Path) -> N
         (("--alpha", 1), "--alpha=1"),
         (("--max-gap", 0.1, "--alpha", -1), "at least 0"),
         (("--max-gap", 0.1, "--alpha", "much"), "'much' is neither a number nor cv"),
-        (("--max-gap", 0.1, "--alpha", 1, "--model", "mlp"), "linear models"),
+        (("--max-gap", 0.1, "--alpha", "cv", "--model", "mlp"), "linear models"),
     ):
         done = call(*common, *words)
         assert (done.status, says in done.err) == (2, True), done.err

@@ -88,8 +88,9 @@ class FairAUC(mm.ProblemPlugin):
             What is best subject to ``max_gap``: the AUC itself (auc, the default), its quadratic loss (quadratic_auc),
             or the logistic loss (logistic). With ``kappa`` it is always the quadratic loss, and nothing can be chosen.
         alpha : float or "cv", optional
-            Strength of the ridge penalty of a linear model with ``max_gap``, in the unit of scikit-learn's Ridge on
-            standardised features; cv takes the one of best AUC on rows left out. None by default.
+            With ``max_gap``, strength of the ridge penalty of a linear model, in the unit of scikit-learn's Ridge on
+            standardised features (cv takes the one of best AUC on rows left out), or weight decay of a network. None by
+            default.
         data_dir : path, optional
             Folder with the files of the named data sets.
         label
@@ -153,9 +154,11 @@ class FairAUC(mm.ProblemPlugin):
         if max_gap is not None:
             loss = named_objective("auc" if objective is None else objective, c1, c2)
             common: dict[str, Any] = {"metric": resolved, "max_gap": max_gap, "objective": loss, "seed": seed}
-            if alpha is not None and not isinstance(scorer, mm.Linear):
-                raise mm.InvalidInput("alpha", alpha, "is for linear models; leave it out.")
-            target = Target(**common, model=scorer, radius=radius, ridge=_ridge(alpha, dataset, seed))
+            linear = isinstance(scorer, mm.Linear)
+            if alpha == "cv" and not linear:
+                raise mm.InvalidInput("alpha", alpha, "is for linear models; give a network a number.")
+            common["ridge" if linear else "decay"] = _ridge(alpha, dataset, seed)
+            target = Target(**common, model=scorer, radius=radius)
             if engine == "jax":
                 remedy = (
                     'compiles a problem once, and with max_gap it is made anew at every point: use "numpy" or "torch".'

@@ -72,7 +72,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         What is best subject to ``max_gap``: the AUC itself, in a smooth form, by default; its quadratic surrogate; or
         the logistic loss. With ``kappa`` it is the quadratic surrogate, and nothing can be chosen.
     alpha : float or "cv", optional
-        Strength of the ridge penalty of a linear model, in the unit of scikit-learn's ``Ridge`` on standardised
+        For a network its weight decay: alpha / (2 n) times the squared norm of its parameters is added to the
+        objective, as scikit-learn's networks have it; none by default. For a linear model the strength of the ridge
+        penalty, in the unit of scikit-learn's ``Ridge`` on standardised
         features: ``alpha`` says that each feature is known up to noise of variance ``alpha`` over the number of rows.
         ``"cv"`` takes the one of best AUC on rows left out, of a path in four times five folds. By default that is done
         where the rarer label has fewer than 20 rows for each feature; where rows are many there is no penalty.
@@ -115,8 +117,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Whether features are standardised for training: centred and scaled, sparse ones scaled only. ``coef_`` is in raw
         units all the same.
     radius : float
-        Radius of the ball of parameters, in the units in which the model is trained. For a network it does what weight
-        decay does.
+        Radius of the ball of parameters, in the units in which the model is trained.
     score_bound : float, optional
         For a module, an upper bound on its absolute scores, 100 by default.
     solver : Solver, optional

@@ -204,9 +204,10 @@ def fit_rows(
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
     asked = asked if constrained else Asked(target=unbound(asked.target, UNCONSTRAINED), gaps=(NO_TARGET,))
     alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed)
-    ridge = alpha / total if path is None else path.noise
+    strength = alpha / total if path is None else path.noise
+    kind: dict[str, Any] = {"ridge" if isinstance(model, mm.Linear) else "decay": strength}
     signs = _signs(estimator, own, way, model, width)
-    asked = replace(asked, target=replace(asked.target, model=model, ridge=ridge, signs=signs))
+    asked = replace(asked, target=replace(asked.target, model=model, signs=signs, **kind))
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     known: dict[Any, tuple[AUCEstimate, AUCEstimate]] = {}
     folds = _folds(rows, asked.target) if constrained and asked.target.demand == "new_rows" else []
@@ -438,8 +439,8 @@ def _alpha_of(
 ) -> tuple[float, Shrinkage | None]:
     """Return the strength of the ridge penalty for scaled rows, and the path that it was chosen from."""
     asked, linear = estimator.alpha, isinstance(model, mm.Linear)
-    if asked is not None and not linear:
-        raise mm.InvalidInput("alpha", asked, "is for linear models; networks take validation_fraction.")
+    if asked == "cv" and not linear:
+        raise mm.InvalidInput("alpha", asked, "is for linear models; give a network a number, or early_stopping.")
     positive = rows.label > 0
     if asked is None:
         many = min(_different(rows.features, side) for side in (positive, ~positive)) >= FEW * rows.features.shape[1]

@@ -230,15 +230,21 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
 
     A batch carries ``features`` (B, p) and ``weights`` (B, 2), the entries :math:`1_G/\Pr(G)` of the two classes, whose
     distributions at the proximal points of R runs are ``frozen``. The model's parameters come first in x. With a ridge
-    the bandwidth depends on w: ``tilt`` (R, d) is the gradient that this adds at the proximal points ``center`` (R, d).
+    the bandwidth depends on w, and weight decay is added: ``tilt`` (R, d) is the gradient of both at the proximal
+    points ``center`` (R, d), and ``offset`` (R,) the value that decay has there.
     """
 
     name = "one minus the AUC"
 
     def __init__(
-        self, model: mm.Model | RememberedScores, frozen: FrozenDistributions, tilt: Any = None, center: Any = None
+        self,
+        model: mm.Model | RememberedScores,
+        frozen: FrozenDistributions,
+        tilt: Any = None,
+        center: Any = None,
+        offset: Any = None,
     ) -> None:
-        self.model, self.frozen, self.tilt, self.center = model, frozen, tilt, center
+        self.model, self.frozen, self.tilt, self.center, self.offset = model, frozen, tilt, center, offset
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.StochasticMinMaxConstraint.evaluate`; closed-form slopes in the scores."""
@@ -250,6 +256,8 @@ class FollowedLoss(mm.StochasticMinMaxConstraint):
         tilt, center = xp.asarray(self.tilt, x), xp.asarray(self.center, x)
         rest = xp.zeros((*x.shape[:-1], x.shape[-1] - self.model.dimension), x)
         added = xp.sum(tilt * (x[..., : self.model.dimension] - center))
+        if self.offset is not None:
+            added = added + xp.asarray(self.offset, x)
 
         def pullback(y: Array, _a: Array) -> Array:
             return slopes_to_x(y[..., None]) + xp.concat([y[..., None] * tilt, rest])
@@ -296,7 +304,8 @@ class AUCGapMeasure(mm.TrueMeasure):
     the objective, ``bandwidth`` the smoothing of the surrogates in standard deviations of the scores, ``bins`` the grid
     points of the frozen distributions. With ``follow_loss`` the objective is one minus the AUC of the classes in
     ``weights``, followed like the gap; ``ridge`` is the variance of noise in each feature that this AUC, but no gap,
-    counts with (:mod:`.ridge`). Raises InvalidInput where a setting is out of range.
+    counts with (:mod:`.ridge`), and half of ``decay`` times the squared norm of w is added to that objective. Raises
+    InvalidInput where a setting is out of range.
     """
 
     def __init__(
@@ -310,8 +319,9 @@ class AUCGapMeasure(mm.TrueMeasure):
         row_weight: Any = None,
         follow_loss: bool = False,
         ridge: float = 0.0,
+        decay: float = 0.0,
     ) -> None:
-        self.ridge = ridge
+        self.ridge, self.decay = ridge, decay
         remedy = "must be positive and finite: 0.1 is a tenth of the spread."
         self.model, self.data, self.gauss_newton = model, data, curvature
         self.scorer = RememberedScores(model)
@@ -341,6 +351,7 @@ class AUCGapMeasure(mm.TrueMeasure):
             row_weight=weight,
             follow_loss=self.classes is not None,
             ridge=self.ridge,
+            decay=self.decay,
         )
 
     def scores(self, x: Array) -> Any:
@@ -401,7 +412,7 @@ class _Observed(mm.Observation):
 
     def __init__(self, measure: AUCGapMeasure, scores: Any, w: Any) -> None:
         self._model, self._frozen = measure.scorer, measure.frozen(scores, measure.subsets)
-        self._loss, self._tilt, self._w = None, None, w
+        self._loss, self._tilt, self._w, self._offset = None, None, w, None
         if measure.classes is not None:
             noise = NOISE * measure.ridge
             self._loss = measure.frozen(scores, measure.classes, noise * (w * w).sum(axis=1))
@@ -413,6 +424,10 @@ class _Observed(mm.Observation):
                 _, slopes = self._loss.follow(scores, measure.classes, (-1.0,))
                 stretched = (slopes * scores).sum(axis=1)
                 self._tilt = -(noise * stretched / self._loss.bandwidth**2)[:, None] * w
+            if measure.decay:
+                self._offset = 0.5 * measure.decay * (w * w).sum(axis=1)
+                self._tilt = measure.decay * w + (0.0 if self._tilt is None else self._tilt)
+                self.objective = self.objective[0] + self._offset, smooth + self._offset
         self.values = _both_sides(measure.gap(scores))
         self.smoothed = _both_sides(self._frozen.aucs[:, ::2] - self._frozen.aucs[:, 1::2])
 
@@ -429,4 +444,4 @@ class _Observed(mm.Observation):
 
     def objective_surrogate(self) -> mm.StochasticMinMaxConstraint | None:
         """See :meth:`minmaxcon.Observation.objective_surrogate`."""
-        return None if self._loss is None else FollowedLoss(self._model, self._loss, self._tilt, self._w)
+        return None if self._loss is None else FollowedLoss(self._model, self._loss, self._tilt, self._w, self._offset)

@@ -33,7 +33,8 @@ class Target:
     ``max_gap``, in the unit of the AUC, is one number for a fit, or an array (R,). ``objective`` is what is best
     subject to it: the AUC itself, in a smooth form; its quadratic loss; the logistic loss. The model is linear by
     default, and ``radius`` is that of the ball of its parameters; ``ridge`` is the variance of the noise that its
-    features are taken to have, the alpha of ridge regression over the number of rows; ``signs`` (d,) are those that
+    features are taken to have, the alpha of ridge regression over the number of rows; half of ``decay`` times the
+    squared norm of a network's parameters is added to the objective; ``signs`` (d,) are those that
     coefficients of a linear model are to have, 1, -1 or 0 for any. ``bandwidth`` is the smoothing of
     the followed distributions, in standard deviations of the scores. ``damping`` is that of the Gauss-Newton matrix,
     relative to the mean of its diagonal; by default next to none for a linear model and 30 for others. Less is faster,
@@ -55,6 +56,7 @@ class Target:
     model: mm.Model | None = None
     radius: float = 10.0
     ridge: float = 0.0
+    decay: float = 0.0
     signs: Any = None
     bandwidth: float = 0.1
     damping: float | None = None
@@ -74,6 +76,7 @@ class Target:
             "objective": named_objective(self.objective),
             "radius": checks.positive("radius", self.radius),
             "ridge": checks.number("ridge", self.ridge, "must be finite and at least 0.", least=0.0),
+            "decay": checks.number("decay", self.decay, "must be finite and at least 0.", least=0.0),
             "bandwidth": checks.number(
                 "bandwidth", self.bandwidth, "must be positive and finite: 0.1 is a tenth of the spread.", above=0.0
             ),
@@ -91,6 +94,8 @@ class Target:
                 raise mm.UnknownName(name, str(getattr(self, name)), choices)
         if self.ridge > 0 and not (self.model is None or isinstance(self.model, mm.Linear)):
             raise mm.InvalidInput("ridge", self.ridge, "is for linear models; leave it out for networks.")
+        if self.decay > 0 and (self.model is None or isinstance(self.model, mm.Linear)):
+            raise mm.InvalidInput("decay", self.decay, "is for networks; linear models have ridge.")
         if self.signs is not None and not (self.model is None or isinstance(self.model, mm.Linear)):
             raise mm.InvalidInput("signs", self.signs, "are for linear models; leave them out for networks.")
         if self.method == "bounds":
@@ -145,7 +150,7 @@ def build_target_problem(
     arrays = {"features": features, "subsets": subsets / subsets.mean(axis=0), **loss.arrays(positive, weight)}
     data = mm.Finite(arrays, engine=engine, dtype=dtype, device=device)
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
-    matrix, added = loss.curvature(), loss.ridge_curvature * target.ridge
+    matrix, added = loss.curvature(), loss.ridge_curvature * target.ridge + target.decay
     if added > 0:
         matrix = ridge_matrix(matrix, added)
     curvature = GaussNewton(model, features, parts, weight, matrix, loss.quadratic, target.damping)
@@ -158,6 +163,7 @@ def build_target_problem(
         row_weight=kept,
         follow_loss=loss.followed,
         ridge=target.ridge,
+        decay=target.decay,
     )
     means = np.stack([np.asarray(features[part].mean(axis=0)).ravel() for part in parts])
     reach = max(float(np.max(model.score_bound(target.radius, means))), 1e-6)

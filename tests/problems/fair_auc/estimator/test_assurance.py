@@ -80,7 +80,14 @@ def test_imports_are_not_on_the_clock(few: Rows, monkeypatch: pytest.MonkeyPatch
         order.append("clock")
         raise TimeoutError
 
-    monkeypatch.setattr(fit_module.importlib, "import_module", order.append)
+    load = fit_module.importlib.import_module
+
+    def noted(name: str, package: str | None = None) -> Any:
+        if name == "torch":
+            order.append(name)
+        return load(name, package)
+
+    monkeypatch.setattr(fit_module.importlib, "import_module", noted)
     monkeypatch.setattr(fit_module.time, "perf_counter", clock)
     with pytest.raises(TimeoutError):
         fitted(few, model=mm.TorchModule(torch.nn.Linear(few.X.shape[1], 1), 9.0))
@@ -170,13 +177,16 @@ OTHER = {
     "model": "mlp",
     "objective": "logistic",
     "alpha": 100.0,
+    "monotonic_cst": [-1, 0, 0, 0],
+    "n_init": 2,
+    "early_stopping": True,
     "method": "bounds",
     "demand": "upper",
     "validation_fraction": 0.3,
     "use_group": True,
     "calibration": "by_group",
     "standardize": False,
-    "radius": 2.0,
+    "radius": 0.2,
     "score_bound": 10.0,
     "solver": mm.SFLS(oracle=mm.SMD(steps=50), levels=2),
     "time_limit": 1e-6,
@@ -190,7 +200,9 @@ REFUSED = {
         ("max_gap", "kappa"),
         ("kappa", "objective"),
         ("kappa", "alpha"),
-        ("model", "alpha"),
+        ("kappa", "monotonic_cst"),
+        ("model", "monotonic_cst"),
+        ("method", "monotonic_cst"),
         ("alpha", "method"),
         ("kappa", "method"),
         ("kappa", "demand"),
@@ -203,6 +215,8 @@ NEEDS_ANOTHER = {
     "calibration": "use_group",
     "demand": "validation_fraction",
     "solver": "kappa",
+    "n_init": "model",
+    "early_stopping": "a network, and held-out rows",
     "score_bound": "a module as model",
 }
 
@@ -248,6 +262,8 @@ def test_every_option_acts() -> None:
         "calibration": {"use_group": True},
         "demand": {"validation_fraction": 0.3, "max_gap": 0.25},
         "solver": {"kappa": 0.1},
+        "n_init": {"model": "mlp"},
+        "early_stopping": {"model": "mlp", "validation_fraction": 0.3},
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

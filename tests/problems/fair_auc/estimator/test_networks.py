@@ -168,6 +168,7 @@ def test_early_stopping_takes_what_ranks_held_out_rows_best() -> None:
 
 def test_options_of_networks_act_or_are_refused(rows: Rows) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
+        ({"alpha": "cv", "model": "mlp"}, "is for linear models; give a network a number"),
         ({"early_stopping": True}, "is for networks"),
         ({"n_init": 2}, "is for networks"),
         ({"n_init": 0, "model": "mlp"}, "n_init=0"),

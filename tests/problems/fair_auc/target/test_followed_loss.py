@@ -168,3 +168,46 @@ def test_the_quadratic_loss_with_a_ridge_is_ridge_regression(alpha: float) -> No
     w = fit_target(rows, target).parameters
     expected = Ridge(alpha=alpha).fit(rows.features, rows.label).coef_
     assert w / np.linalg.norm(w) == pytest.approx(expected / np.linalg.norm(expected), abs=1e-3)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "torch"])
+def test_weight_decay_adds_half_of_it_times_the_squared_norm(engine: str) -> None:
+    """Value by pairs and gradient by finite differences, where the AUC is followed; two runs at once."""
+    model = mm.MLP(3, 4)
+    target = Target(metric="group", max_gap=1.0, model=model, decay=0.3)
+    problem = build_target_problem(ROWS, target, engine=engine, dtype="float64")
+    x = np.random.default_rng(2).normal(size=(2, model.dimension))
+    points = namespace(problem.data.like).asarray(x, problem.data.like)
+    seen = problem.measure.observe(points)
+    loss = seen.objective_surrogate()
+    values, gradients = exact_gradients(family_of([loss]), points, problem.data)
+    for r, w in enumerate(x):
+        beta = 0.1 * model.predict(w, ROWS.features).std()
+
+        def penalised(point: Array, beta: float = beta) -> float:
+            h = model.predict(point, ROWS.features)
+            return 1.0 - smooth_auc(h[POSITIVE], h[~POSITIVE], beta) + 0.15 * float(point @ point)
+
+        h = model.predict(w, ROWS.features)
+        assert seen.objective[1][r] == pytest.approx(penalised(w), abs=1e-4)
+        assert seen.objective[0][r] == pytest.approx(1.0 - roc_auc_score(POSITIVE, h) + 0.15 * w @ w)
+        assert values[r, 0] == pytest.approx(penalised(w), abs=1e-4)
+        for i in range(0, w.size, 5):
+            step = 1e-5 * np.eye(w.size)[i]
+            slope = (penalised(w + step) - penalised(w - step)) / 2e-5
+            assert gradients[r, 0, i] == pytest.approx(slope, abs=1e-3)
+
+
+@pytest.mark.parametrize("objective", ["auc", "quadratic_auc"])
+def test_more_decay_gives_smaller_weights_and_the_limit_is_met_all_the_same(objective: str) -> None:
+    norms = []
+    for decay in (0.0, 1e-4, 3e-2):
+        target = Target(
+            metric="group", max_gap=0.05, model=mm.MLP(3, 2), decay=decay, objective=objective, iterations=40
+        )
+        found = fit_target(ROWS, target)
+        assert found.gap.value <= 0.05
+        norms.append(float(np.linalg.norm(found.parameters)))
+    assert norms[0] > norms[1] > norms[2]
+    with pytest.raises(mm.InvalidInput, match=r"decay=1.0: is for networks"):
+        Target(metric="group", max_gap=0.05, decay=1.0)
