@@ -23,8 +23,8 @@ for answered in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(answered) is signal.SIG_IGN:
         signal.signal(answered, signal.default_int_handler if answered == signal.SIGINT else signal.SIG_DFL)
 
-hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("dev", max_examples=30, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=30, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("deep", max_examples=5000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
