@@ -57,7 +57,7 @@ def test_coefficients_have_their_signs_and_the_target_is_met(rows: Rows, group: 
     w = model.coef_[0]
     assert w[0] <= 0 <= w[1]
     assert w[3] >= 0
-    assert min(abs(w[0]), abs(w[1]), abs(w[3])) == 0.0  # the data ask for other signs, which are cut off exactly
+    assert min(abs(w[0]), abs(w[1]), abs(w[3])) < 1e-12  # the data ask for other signs
     groups = {"sensitive_features": rows.group} if group else {}
     scores = model.decision_function(rows.X, **groups)
     assert gap_by_pairs("inter_group", scores, rows) <= 0.05
