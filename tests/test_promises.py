@@ -138,24 +138,23 @@ def test_30_small_problems_end_within_a_hundredth_of_a_conic_solver() -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_a_million_steps_in_single_precision_stay_near_double() -> None:
     """Rounding accumulates neither in the averages nor in the weights, and large gradients overflow nothing."""
+    pytest.importorskip("jax")  # compiled, steps take microseconds
     found = {}
     for dtype, factor in itertools.product(("float32", "float64"), (1.0, 1e4)):
         rows = cases.arrays()
         arrays = {name: (factor * rows[name]) for name in ("points", "costs")}
-        problem = mm.MinMaxProblem(
-            HalfSquare(), [Linear(0.5 * factor)], mm.Ball(3, 6.0 * factor), mm.Finite(arrays, dtype=dtype)
-        )
+        data = mm.Finite(arrays, dtype=dtype, engine="jax")
+        problem = mm.MinMaxProblem(HalfSquare(), [Linear(0.5 * factor)], mm.Ball(3, 6.0 * factor), data)
         start = mm.Start(problem.start_point(1), None, mm.Position.start(np.random.default_rng(0)))
-        oracle = mm.SMD(steps=1_000_000, batch_size=1)
-        found[dtype, factor] = oracle.query(problem.at_level(np.array([2.0 * factor**2])), start)
+        estimate = mm.SMD(steps=1_000_000, batch_size=1).query(problem.at_level(np.array([2.0 * factor**2])), start)
+        found[dtype, factor] = np.asarray(estimate.x), np.asarray(estimate.weights)
     for factor in (1.0, 1e4):
-        single, double = found["float32", factor], found["float64", factor]
-        assert np.isfinite(single.x).all()
-        np.testing.assert_allclose(single.dual.weights.sum(-1), 1.0, atol=1e-6)
-        np.testing.assert_allclose(single.x / factor, double.x / factor, atol=1e-3)
+        (single, weights), (double, _) = found["float32", factor], found["float64", factor]
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
+        np.testing.assert_allclose(single / factor, double / factor, atol=1e-6)
 
 
 @pytest.mark.rel

@@ -2,7 +2,8 @@
 
 Run it in the checkout: ``python docs/figures/reliability.py`` tries every promise at its full count, and
 ``python docs/figures/reliability.py kill9 bitflips`` only some; both write ``docs/reliability.rst``. What was not tried
-keeps the figures of the last time, which are in ``docs/figures/reliability.json``.
+keeps the figures of the last time, which are in ``docs/figures/reliability.json``. The sections on planted faults and
+on what no test reaches are made from what ``docs/figures/mutation.py`` and ``docs/figures/reached.py`` found.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         (f"{WHOLE}::test_data_at_the_edge_are_fitted_or_refused_in_one_line",),
     ),
     "long_float32": (
-        "A million steps in single precision stay near those in double, and large gradients overflow nothing.",
+        "A million compiled steps in single precision end within a millionth of those in double, large gradients too.",
         (f"{WHOLE}::test_a_million_steps_in_single_precision_stay_near_double",),
     ),
     "leaks": (
@@ -201,8 +202,76 @@ def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
     left = [name for name in PROMISES if name not in figures]
     if left:
         lines += ["", "Not tried on this machine yet: " + ", ".join(f"``{name}``" for name in left) + "."]
-    lines += ["", "The tests of a promise are named in ``docs/figures/reliability.py``."]
+    lines += ["", "The tests of a promise are named in ``docs/figures/reliability.py``.", *planted(), *unreached()]
     return "\n".join(lines) + "\n"
+
+
+def planted() -> list[str]:
+    """Return the section on planted faults."""
+    from mutation import FIGURES as MUTATION
+    from mutation import SEED, WHY
+
+    if not MUTATION.exists():
+        return []
+    lines = [
+        "",
+        "Planted faults",
+        "--------------",
+        "",
+        "``python docs/figures/mutation.py`` changes one expression or statement of a function at a time, and runs the",
+        f"tests that reach it. A random sample of each part was tried (seed {SEED}). Texts of errors, annotations,",
+        "default values and code that runs on import are left out.",
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: 30 20 20 20 20",
+        "   :class: wide",
+        "",
+        *row("Part", "Faults", "Tried", "Noticed", "Share"),
+    ]
+    parts = json.loads(MUTATION.read_text(encoding="utf-8"))
+    left = {name: part["survived"] + part["not reached"] for name, part in parts.items()}
+    counts = {name: (part["mutants"], part["tried"], len(left[name])) for name, part in parts.items()}
+    counts["together"] = tuple(map(sum, zip(*counts.values(), strict=True)))
+    for name, (every, tries, missed) in counts.items():
+        lines += row(name, f"{every:,}", str(tries), str(tries - missed), f"{100 * (tries - missed) / tries:.1f}%")
+    lines += ["", "No test notices these:", "", ".. list-table::", "   :header-rows: 1", "   :widths: 70 30"]
+    lines += ["   :class: wide", "", *row("Fault", "Why")]
+    for told in (told for part in left.values() for told in part):
+        lines += row(f"``{told}``", WHY.get(told, "Not explained yet."))
+    return lines
+
+
+def unreached() -> list[str]:
+    """Return the section on lines and branches that no test reaches."""
+    from reached import FIGURES as REACHED
+    from reached import WHY
+
+    if not REACHED.exists():
+        return []
+    found = json.loads(REACHED.read_text(encoding="utf-8"))
+    limit = "" if found["seconds"] is None else f", of which each file had {found['seconds']:g} seconds,"
+    lines = [
+        "",
+        "What no test reaches",
+        "--------------------",
+        "",
+        f"The ordinary suite{limit} reaches {found['share']}% of {found['statements']:,} statements and",
+        f"{found['branches']:,} branches, and {found['branch share']}% of the branches alone",
+        "(``python docs/figures/reached.py``). The number in brackets counts the lines that are not",
+        "reached, or are left on one way only.",
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: 30 40 30",
+        "   :class: wide",
+        "",
+        *row("File", "Not reached", "Why"),
+    ]
+    for name, functions in found["left"].items():
+        places = ", ".join(f"``{function}`` ({count})" for function, count in functions.items())
+        lines += row(f"``{name}``", places, WHY.get(name, "Not explained yet."))
+    return lines
 
 
 def row(*cells: str) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from minmaxcon.core import confidence as module
 from minmaxcon.core.confidence import _around, look, share_of_look, student
 from tests.normal_stream import COSTS, FUNCTIONS, POINTS, Normal, half_space, true_values
 
@@ -137,3 +138,18 @@ def test_runs_proximal_terms_and_single_precision() -> None:
     assert low.upper.dtype == np.float64
     short, _ = half_space(limit=100)
     assert look(short.at_level(best), [X], y[:1], a[:1], position, samples=64, beta=0.1) is None
+
+
+def test_the_bound_of_the_first_function_takes_the_inner_variables_of_the_duals() -> None:
+    """The mean of F_0 + <alpha, G> less its width and the penalty; without a weight alpha is the block's start."""
+    rng, block = np.random.default_rng(2), mm.SimplexBlock(3, 0.5)
+    F, G = rng.normal(size=(9, 2, 2)), rng.normal(size=(9, 2, 3))
+    y, a = np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([[0.1, 0.15, 0.25], [0.0, 0.0, 0.0]])
+    dual = mm.PerspectiveGenerator([block, None])
+    found = module._first(dual, list(zip(F, G, strict=True)), y, a, 0.7)
+    for run, alpha in enumerate((np.array([0.2, 0.3, 0.5]), np.full(3, 1 / 3))):
+        values = F[:, run, 0] + G[:, run] @ alpha
+        penalty = 0.5 * (alpha * np.log(3 * alpha)).sum()
+        assert found[run] == pytest.approx(values.mean() - 0.7 * values.std(ddof=1) - penalty, rel=1e-12)
+    plain = module._first(mm.PerspectiveGenerator([None, block]), list(zip(F, G, strict=True)), y, a, 0.7)
+    np.testing.assert_allclose(plain, F[..., 0].mean(0) - 0.7 * F[..., 0].std(0, ddof=1), rtol=1e-12)

@@ -263,3 +263,16 @@ def test_evidence_is_a_value_of_runs() -> None:
     assert constraints.weights.tolist() == [[0.0, 1.0, 1.0]] * 2
     assert constraints.scaled[:, -2:].tolist() == [[1.0, 1.0]] * 2
     assert (constraints.scaled[:, :-2] == 0).all()
+
+
+@pytest.mark.parametrize("weight", [0.5, 20.0])
+def test_what_is_proved_of_a_problem_with_a_proximal_term_is_near_its_minimum(weight: float) -> None:
+    """Its minimum is in closed form; divided by the objective's weight it bounds f_0 with the proximal term."""
+    problem, center = cases.quadratic(), np.array([0.5, -1.0, 0.25])
+    y, points, slope = np.array([0.75, 0.25]), cases.arrays()["points"], cases.arrays()["costs"].mean(axis=0)
+    best = (0.75 * points.mean(axis=0) - 0.25 * slope + weight * center) / (0.75 + weight)
+    value = 0.75 * 0.5 * ((best - points) ** 2).sum(-1).mean() + 0.25 * (slope @ best - 0.5)
+    value = (value + 0.5 * weight * ((best - center) ** 2).sum()) / 0.75
+    found = proved(problem.with_proximal(center, weight), y, np.zeros(0))
+    assert found.fault == ""
+    assert value - 1e-4 * (1 + abs(value)) <= found.lower <= value + 1e-9

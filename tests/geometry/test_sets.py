@@ -240,3 +240,22 @@ def test_centers_and_diameters_by_hand() -> None:
     assert BallBlock(2, 1.0).penalty(np.ones(2)) == SimplexBlock(2).penalty(np.array([0.9, 0.1])) == 0.0
     assert interval(2.0, 0.5).penalty(np.array([3.0])) == pytest.approx(4.5)
     assert BoxBlock([1.0, -2.0], [2.0, 0.5]).maximum == pytest.approx(0.5 * (1.0 + 4.0))
+
+
+def test_a_third_of_the_samples_of_a_simplex_lie_towards_its_faces() -> None:
+    simplex, count = Simplex(4), 20_000
+    points = simplex.sample(np.random.default_rng(5), count)
+    law = np.random.default_rng(6).dirichlet(np.full(4, 0.1), count)
+    face = (points == 0).any(axis=1)
+    assert np.mean(face) == pytest.approx(np.mean((law < 1e-4).any(axis=1)) / 3, abs=0.015)
+    assert len(np.unique(points[~face], axis=0)) == np.count_nonzero(~face)
+    assert np.mean(np.count_nonzero(points[face], axis=1) > 1) > 0.3  # edges and sides, not corners alone
+    assert points[face][points[face] > 0].min() >= 1e-4 * (1 - 1e-12)
+
+
+def test_membership_in_a_simplex_allows_each_coordinate_the_tolerance() -> None:
+    simplex, even = Simplex(4), np.full(4, 0.25)
+    for off, inside in ((3.9e-3, True), (-3.9e-3, True), (4.1e-3, False), (-4.1e-3, False)):
+        assert bool(simplex.contains(even + off / 4, 1e-3)) == inside
+    for low, inside in ((0.9e-3, True), (1.1e-3, False)):
+        assert bool(simplex.contains(np.array([1.0, -low, low, 0.0]), 1e-3)) == inside

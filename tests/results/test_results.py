@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import minmaxcon as mm
 from minmaxcon.errors import DataError
+from minmaxcon.results import records
 from minmaxcon.results.records import CertificateRecord, RunRecord, RunsRecord, plain, read_result, to_json, versions
+from tests import cases
 
 CERTIFICATE = CertificateRecord(kind="exact on the data", upper=0.5, lower=None, gap=None, confidence=1.0)
 
@@ -106,3 +110,45 @@ def test_versions_name_what_bits_depend_on() -> None:
     assert found["numpy"] == np.__version__
     assert found["threads"] >= 1
     assert isinstance(found["cpu_dispatch"], list)
+
+
+def test_a_result_is_read_up_to_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "result.json").write_text(to_json(run_record()))
+    size = (tmp_path / "result.json").stat().st_size
+    monkeypatch.setattr(records, "_LARGEST", size)
+    assert read_result(tmp_path) == run_record()
+    monkeypatch.setattr(records, "_LARGEST", size - 1)
+    with pytest.raises(DataError, match="larger than any result"):
+        read_result(tmp_path)
+
+
+def test_rows_are_text_that_reads_back_and_intervals_have_four_digits() -> None:
+    rows = [{"a": 0.1 + 0.2, "b": None, "c": "x,y"}, {"a": math.nan, "b": True, "c": ""}]
+    assert records.csv_text(rows) == f'a,b,c\n{0.1 + 0.2!r},,"x,y"\n,1,\n'
+    assert records.csv_text([]) == ""
+    assert records.interval_text({"auc": 0.25, "auc_interval": (0.125, 0.5)}, "auc") == "0.2500 [0.1250, 0.5000]"
+    assert records.interval_text({"auc": 0.25, "auc_interval": (None, 0.5)}, "auc") == "0.2500"
+    assert records.interval_text({"auc": 0.25}, "auc") == "0.2500"
+    assert records.interval_text({}, "auc") == "undefined"
+
+
+@pytest.mark.parametrize("plugin", [None, "tells nothing", "tells all"])
+def test_values_are_those_of_the_plug_in_where_it_tells_them(plugin: str | None) -> None:
+    problem = cases.quadratic()
+    found = mm.solve(problem, mm.SFLS(mm.MirrorProx(steps=20), levels=2), seed=0)
+    told = {"objective": 2.5, "values": [0.75], "note": "n"} if plugin == "tells all" else {"note": "n"}
+    asked = list[Any]()
+
+    def evaluate(about: Any, x: Any) -> Any:
+        asked.append((about, x))
+        return told
+
+    given: Any = None if plugin is None else SimpleNamespace(evaluate=evaluate)
+    (measured,) = records.measure(given, problem, found)
+    if plugin == "tells all":
+        assert measured == {**told, "constraints": [0.25], "recomputed": True}
+    else:
+        own = {"objective": found.objective, "constraints": found.constraints.tolist(), "recomputed": False}
+        assert measured == own | ({} if plugin is None else told)
+    assert all(about is problem and x is found.x for about, x in asked)
+    assert len(asked) == (plugin is not None)

@@ -648,3 +648,20 @@ def test_what_is_ignored_stays_ignored() -> None:
     finally:
         signal.signal(signal.SIGHUP, before)
     assert found.status is not mm.Status.INTERRUPTED
+
+
+@pytest.mark.parametrize("failure", [PermissionError, OverflowError])
+def test_what_a_process_that_may_live_has_left_is_kept(
+    failure: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of another user, and a number that is none, count as alive: their files are not removed."""
+
+    def kill(_: int, __: int) -> None:
+        raise failure
+
+    monkeypatch.setattr(os, "kill", kill)
+    left = tmp_path / f".{CHECKPOINT_FILE}.new-123"
+    left.write_bytes(b"half")
+    files.remove_stale(tmp_path / CHECKPOINT_FILE)
+    assert files.alive(123) is True
+    assert left.exists()

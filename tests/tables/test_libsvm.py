@@ -73,8 +73,9 @@ def test_the_number_of_features_may_be_given(tmp_path: Path) -> None:
     assert read_libsvm(path, n_features=123).features.shape == (2, 123)
     with pytest.raises(DataError, match=r"row 2 \(line 2\).*feature index 2"):
         read_libsvm(path, n_features=1)
-    with pytest.raises(InvalidInput, match="n_features=0"):
-        read_libsvm(path, n_features=0)
+    for wrong in (0, 2**31):
+        with pytest.raises(InvalidInput, match=f"n_features={wrong}"):
+            read_libsvm(path, n_features=wrong)
 
 
 def test_labels_may_be_absent_where_they_are_not_needed(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import minmaxcon.tables.formats
+from minmaxcon.errors import DataError
 from minmaxcon.tables import (
     ColumnEncoding,
     LibsvmEncoding,
@@ -213,3 +214,29 @@ def test_libsvm_rows_stay_sparse(tmp_path: Path) -> None:
     features = encoding.encode(path)
     assert features.format == "csr"
     np.testing.assert_array_equal(features.toarray(), [[0, 2.5], [5, 0], [0, 1]])
+
+
+def test_the_size_of_a_table_is_checked_while_its_rows_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[float, str]]()
+    monkeypatch.setattr(
+        minmaxcon.tables.formats, "require_memory", lambda size, what, _: asked.append((size, what.partition(": ")[2]))
+    )
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "1,2\n" * 25_000)
+    assert read_source(path).rows == 25_000
+    counts = [int(what.partition(" ")[0].replace(",", "")) for _, what in asked]
+    assert counts[:2] == [10_000, 20_000]
+    assert all(what.endswith(" rows of 2 columns") for _, what in asked)
+    assert [size for size, _ in asked] == [24.0 * 2 * count for count in counts]
+
+
+@pytest.mark.parametrize("count", [12, 13])
+def test_an_unknown_column_lists_a_dozen_of_those_that_exist(tmp_path: Path, count: int) -> None:
+    names = [f"column {i}" for i in range(count)]
+    (tmp_path / "rows.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * count) + "\n")
+    with pytest.raises(DataError, match="no column 'colum', asked for by test") as caught:
+        read_source(tmp_path / "rows.csv", ["colum"], by="test")
+    assert str(caught.value).count("'column") == 12 + 1  # one of them is the suggestion
+    assert ("... (13 in all)" in str(caught.value)) == (count == 13)
