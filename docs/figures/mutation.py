@@ -33,6 +33,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = Path(__file__).with_suffix(".json")
+REASONS = Path(__file__).with_name("mutation_reasons.json")
+"""Why no test notices a mutant, by what it is told as: written by hand."""
 
 SEED, SAMPLE = 0, 60
 """The seed of the sample, and the number of mutants of each part."""
@@ -64,9 +66,6 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "tests/solvers/test_sfls.py",
             "tests/solvers/test_certificates.py",
             "tests/solvers/test_loop.py",
-            "tests/solvers/test_searches.py",
-            "tests/solvers/test_inconsistent.py",
-            "tests/solvers/test_settings.py",
             "tests/solvers/test_stream_confidence.py",
             "tests/solvers/test_verdicts.py",
         ),
@@ -104,9 +103,6 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 """The files of each part, in ``minmaxcon``, and the tests that try them."""
-
-WHY: dict[str, str] = {}
-"""Why no test notices a mutant, by what it is told as."""
 
 LEFT_OUT = "not test_limits and not kill and not test_compare and not within_a_second"
 """Tests that measure memory and time, end processes, or have threads that no fork has: they need one of their own."""

@@ -209,7 +209,7 @@ def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
 def planted() -> list[str]:
     """Return the section on planted faults."""
     from mutation import FIGURES as MUTATION
-    from mutation import SEED, WHY
+    from mutation import PARTS, REASONS, SEED
 
     if not MUTATION.exists():
         return []
@@ -230,15 +230,17 @@ def planted() -> list[str]:
         *row("Part", "Faults", "Tried", "Noticed", "Share"),
     ]
     parts = json.loads(MUTATION.read_text(encoding="utf-8"))
+    why = json.loads(REASONS.read_text(encoding="utf-8"))
     left = {name: part["survived"] + part["not reached"] for name, part in parts.items()}
     counts = {name: (part["mutants"], part["tried"], len(left[name])) for name, part in parts.items()}
     counts["together"] = tuple(map(sum, zip(*counts.values(), strict=True)))
     for name, (every, tries, missed) in counts.items():
         lines += row(name, f"{every:,}", str(tries), str(tries - missed), f"{100 * (tries - missed) / tries:.1f}%")
-    lines += ["", "No test notices these:", "", ".. list-table::", "   :header-rows: 1", "   :widths: 70 30"]
-    lines += ["   :class: wide", "", *row("Fault", "Why")]
+    if untried := [part for part in PARTS if part not in parts]:
+        lines += ["", f"Not tried yet: {', '.join(untried)}."]
+    lines += ["", "No test notices these, each with the reason:", "", ".. code-block:: text", ""]
     for told in (told for part in left.values() for told in part):
-        lines += row(f"``{told}``", WHY.get(told, "Not explained yet."))
+        lines += [f"   {told}", f"       {why.get(told, 'Not explained yet.')}"]
     return lines
 
 

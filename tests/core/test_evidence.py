@@ -276,3 +276,13 @@ def test_what_is_proved_of_a_problem_with_a_proximal_term_is_near_its_minimum(we
     found = proved(problem.with_proximal(center, weight), y, np.zeros(0))
     assert found.fault == ""
     assert value - 1e-4 * (1 + abs(value)) <= found.lower <= value + 1e-9
+
+
+@pytest.mark.parametrize("margin", [0.5, -0.5])
+def test_that_no_point_is_feasible_is_proved_by_a_positive_bound_alone(margin: float) -> None:
+    slope = cases.arrays()["costs"].mean(axis=0)
+    problem = cases.quadratic(bound=-6.0 * float(np.linalg.norm(slope)) - margin)
+    found = proved(problem, np.array([0.0, 1.0]), np.zeros(0))
+    assert found.excess == pytest.approx(margin, abs=1e-6)
+    assert found.lower == (math.inf if margin > 0 else -math.inf)
+    assert (found.fault == "") == (margin > 0)
