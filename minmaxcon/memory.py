@@ -25,7 +25,7 @@ def parsed(name: str, text: str) -> float:
     Raises
     ------
     InvalidInput
-        If it means none.
+        If it means none, or is a share of more than 100%.
 
     Examples
     --------
@@ -36,7 +36,9 @@ def parsed(name: str, text: str) -> float:
     if found is None or not any(character in "123456789" for character in text):
         raise InvalidInput(name, text, "must be a size such as 4G or 500M, or a share of the memory such as 50%.")
     if found[4] is not None:
-        return float(found[4]) / 100.0 * _total()
+        if (share := float(found[4])) > 100.0:
+            raise InvalidInput(name, text, "must be at most 100% of the memory; half of it is the default.")
+        return share / 100.0 * _total()
     return float(found[1]) * _UNITS[found[2].upper()]
 
 

@@ -90,8 +90,8 @@ def solve(
     every
         Seconds between two checkpoints.
     memory
-        Memory that may be used, such as 4G or 50% of the machine's; half of it by default. What needs more is refused
-        before it is allocated, and the message says what would fit.
+        Memory that data may need, such as 4G or 50% of the machine's; half of it by default. A file that needs more
+        is read in pieces where the problem can, and is refused otherwise. It does not limit the memory of the process.
     distributed
         One solve over the processes that torchrun has started, as in `torchrun --nproc-per-node=2 -m minmaxcon solve
         NAME --distributed`: each has its own rows and draws its own batches. The first one reports.

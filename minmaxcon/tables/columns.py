@@ -171,11 +171,20 @@ class Table:
             row, count = int(np.argmax(bad)), int(bad.sum())
             value = "the value" if column.missing[row] else f"the value {column.cell(row)}"
             more = f" ({count} such cells)" if count > 1 else ""
+            if column.missing[row]:
+                more += self._others(column)
             raise DataError(
                 self.source,
                 f"{self.place(row)}, column {shown(column.name)}: {value} {defect}{more};"
                 " correct it in the file or remove the row or the column, nothing is filled in silently.",
             )
+
+    def _others(self, column: Column) -> str:
+        """Return the columns that have missing cells beside one, as a part of a sentence; "" where there is none."""
+        names = [shown(other.name) for other in self.columns.values() if other is not column and other.missing.any()]
+        if not names:
+            return ""
+        return f", and cells of {', '.join(names[:12])}" + (f", ... ({len(names)} columns)" if names[12:] else "")
 
 
 def unknown_column(source: str, name: str, argument: str, known: Iterable[str]) -> DataError:

@@ -32,6 +32,7 @@ BAD: list[tuple[str, str | bytes, tuple[str, ...]]] = [
     ("column without a name", with_line(1, "income,sex,,job,score"), ("column 3", "no name")),
     ("NaN", with_line(4, "no,female,nan,clerk,0"), ("row 3 (line 4)", "'age'", "missing (or NaN)")),
     ("missing number", with_line(4, "no,female,,clerk,0"), ("row 3 (line 4)", "'age'", "missing")),
+    ("several columns", with_line(4, "no,female,,,0"), ("row 3 (line 4)", "'age'", "missing", "and cells of 'job';")),
     ("missing text", with_line(4, "no,female,28,N/A,0"), ("row 3 (line 4)", "'job'", "missing")),
     ("inf", with_line(4, "no,female,-inf,clerk,0"), ("row 3 (line 4)", "'age'", "-inf", "not finite")),
     ("1e309", with_line(4, "no,female,28,clerk,1e309"), ("row 3 (line 4)", "'score'", "not finite")),

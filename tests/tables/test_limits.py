@@ -104,6 +104,9 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("", "0", "-1", "G", "much", "1e9", "4 X", "0%", "nan"):
         with pytest.raises(mm.InvalidInput, match="must be a size"):
             parsed("m", text)
+    assert parsed("m", "100%") == 2.0 * parsed("m", "50%")
+    with pytest.raises(mm.InvalidInput, match="m='200%': must be at most 100% of the memory"):
+        parsed("m", "200%")
     monkeypatch.setenv(VARIABLE, "lots")
     with pytest.raises(mm.InvalidInput, match=VARIABLE):
         require_memory(1.0, "a thing", "less.")

@@ -158,7 +158,8 @@ def protected_of(values: Sequence[Any], counts: Any, source: str, column: str = 
         raise DataError(
             source,
             f"{column}has {len(values):,} values ({listed(values)}); say with {option} which one is protected,"
-            " against all others.",
+            " against all others"
+            + ("; FairAUCClassifier in Python takes all groups." if option == "--protected" else "."),
         )
     if counts[0] != counts[1]:
         return int(counts[1] < counts[0])

@@ -116,7 +116,7 @@ BAD: list[tuple[str, str, dict[str, Any], tuple[str, ...]]] = [
         ("3 labels", "'maybe'", "'no'", "'yes'", "--positive only"),
     ),
     ("one group", GOOD.replace("female", "male"), {}, ("'sex'", "'male'", "two groups")),
-    ("3 groups", with_line(3, "yes,other,45,farmer,-2"), {}, ("'sex'", "3 values", "'other'", "--protected")),
+    ("3 groups", with_line(3, "yes,other,45,farmer,-2"), {}, ("'sex'", "3 values", "--protected", "FairAUCClassifier")),
     (
         "empty cell",
         with_line(5, "no,female,60,driver,1e3"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -226,28 +226,35 @@ def require_numbers(X: Any) -> None:
     if not pandas_like and not nw.dependencies.is_polars_dataframe(X):
         return
     words: dict[Any, Any] = {}
-    missing: tuple[Any, int] | None = None
+    missing: dict[Any, int] = {}
     for place, name in enumerate(X.columns):
         row, value = _first_no_number(np.asarray(X.iloc[:, place] if pandas_like else X[:, place]))
         if value is not None:
             words[name] = value
-        elif row is not None and missing is None:
-            missing = name, row
+        elif row is not None:
+            missing[name] = row
     if words:
-        some = ", ".join(map(repr, list(words)[:5])) + ", ..." * (len(words) > 5)
-        which = f"column {some} holds" if len(words) == 1 else f"columns {some} hold"
         raise DataError(
             "X",
-            f"{which} words, such as {next(iter(words.values()))!r}; encode them in a pipeline, such as"
-            " make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [...]),"
+            f"{_told(words, 'holds', 'hold')} words, such as {next(iter(words.values()))!r}; encode them in a pipeline,"
+            " such as make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [...]),"
             " remainder='passthrough'), FairAUCClassifier()), and leave out identifiers and free text.",
         )
-    if missing is not None:
+    if missing:
+        among = "" if len(missing) == 1 else "some rows, the first in "
         raise DataError(
             "X",
-            f"column {missing[0]!r} has no value in row {missing[1]} (counted from 0); fill it in a pipeline, such as"
-            " make_pipeline(SimpleImputer(), FairAUCClassifier()), or leave the row out.",
+            f"{_told(missing, 'has', 'have')} no value in {among}row {min(missing.values())} (counted from 0); fill"
+            " missing cells in a pipeline, such as make_pipeline(SimpleImputer(), FairAUCClassifier()), or leave the"
+            " rows out.",
         )
+
+
+def _told(names: Iterable[Any], one: str, several: str) -> str:
+    """Return "columns 'a', 'b' have", at most 12 of them by name, the verb in the number that fits."""
+    listed = list(map(repr, names))
+    some = ", ".join(listed[:12]) + (f", ... ({len(listed)} in all)" if listed[12:] else "")
+    return f"column {some} {one}" if len(listed) == 1 else f"columns {some} {several}"
 
 
 def _first_no_number(cells: Any) -> tuple[int | None, Any]:

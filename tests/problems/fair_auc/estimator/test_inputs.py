@@ -201,7 +201,10 @@ def test_frames_with_words_or_empty_cells_name_the_column_and_the_pipeline(rows:
         for call in (lambda frame=frame: fitted(frame, rows.y, rows.group), lambda frame=frame: model.predict(frame)):
             with pytest.raises(DataError, match=said):
                 call()
-    said = r"X: column 'c' has no value in row 0 \(counted from 0\); fill it in a pipeline"
+    more = {**holed, "a": [columns["a"][0], None, *columns["a"][2:]]}
+    with pytest.raises(DataError, match=r"X: columns 'a', 'c' have no value in some rows, the first in row 0 \("):
+        model.predict(module.DataFrame(more))
+    said = r"X: column 'c' has no value in row 0 \(counted from 0\); fill missing cells in a pipeline"
     with pytest.raises(DataError, match=said):
         fitted(module.DataFrame(holed), rows.y, rows.group)
     with pytest.raises(DataError, match=said):
