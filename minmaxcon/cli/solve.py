@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import io
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -128,6 +129,8 @@ def solve(
         kept: dict[str, Any] = {"checkpoint": checkpoint, "resume": resume}
         solution = mm.solve(loaded.problem, method, **limits, **kept, callbacks=output.progress())
         asked = {"solver": chosen, "steps": steps, "batch_size": batch_size, "time_limit": time_limit}
+        if VARIABLE in os.environ:
+            asked["memory"] = os.environ[VARIABLE]  # by which files are read whole or in pieces, also to verify
         references = {}
         for name, other in _references(loaded, solution).items():
             folder = None if (checkpoint or resume) is None else Path(checkpoint or resume or "") / name

@@ -13,9 +13,11 @@ import numpy as np
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Status, proved
 from minmaxcon.core.source import in_double
-from minmaxcon.errors import DataError, MinMaxConError
+from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
+from minmaxcon.memory import VARIABLE, parsed
 from minmaxcon.registry import ProblemPlugin, SavesModels, load_problem
 from minmaxcon.registry import plugin as plugin_named
+from minmaxcon.results.machine import environment
 from minmaxcon.results.records import FEASIBLE, RunRecord, RunsRecord, plain, read_result
 from minmaxcon.results.saved_models import read_model
 
@@ -82,10 +84,23 @@ def verify(folder: str | Path) -> list[Finding]:
     findings: list[Finding] = []
     for number, record in enumerate(runs):
         name = "model.safetensors" if isinstance(found, RunRecord) else f"model-{number}.safetensors"
-        plugin, problem = _loaded(Path(folder), record)
-        checks = _Checks(number, plugin, problem, record, Path(folder) / name)
-        findings += checks.all()
+        with environment(_memory(Path(folder), record)):
+            plugin, problem = _loaded(Path(folder), record)
+            findings += _Checks(number, plugin, problem, record, Path(folder) / name).all()
     return findings
+
+
+def _memory(folder: Path, record: RunRecord) -> dict[str, str]:
+    """Return the limit of memory under which the problem was loaded: files are then read in the same way."""
+    limit = record.settings.get("memory")
+    if limit is None:
+        return {}
+    text = limit if isinstance(limit, str) else repr(limit)
+    try:
+        parsed("memory", text)
+    except InvalidInput as failure:
+        raise DataError(str(folder / "result.json"), f"settings.{failure}") from None
+    return {VARIABLE: text}
 
 
 def _loaded(folder: Path, record: RunRecord) -> tuple[ProblemPlugin, MinMaxProblem]:

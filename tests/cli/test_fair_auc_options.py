@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import FairAUCClassifier, load_dataset
@@ -54,3 +55,54 @@ def test_a_penalty_from_the_command_is_that_of_the_estimator() -> None:
         assert w @ x / (np.linalg.norm(w) * np.linalg.norm(x)) > 0.999
         directions.append(x / np.linalg.norm(x))
     assert directions[0] @ directions[1] < 0.999
+
+
+@pytest.mark.parametrize(
+    "penalty", [(), ("--objective", "quadratic_auc"), pytest.param(("--model", "mlp"), marks=pytest.mark.rel)], ids=str
+)
+def test_the_objective_of_a_result_has_its_penalty(
+    call: Callable[..., Any], tmp_path: Path, table: Path, penalty: Any
+) -> None:
+    out = tmp_path / "out"
+    words = ("--data", table, *FILE_OPTIONS, "--max-gap", 0.1, "--alpha", 50, *penalty, "--time-limit", 5)
+    assert call("solve", "fair_auc", *words, "--out", out, "--quiet").status in (0, 1)
+    told = json.loads((out / "result.json").read_text())
+    assert told["objective"] == pytest.approx(told["certificate"]["upper"], rel=1e-6)
+    said = call("verify", out).out
+    assert "NOT CONFIRMED" not in said.partition("upper")[0], said
+
+
+def test_a_strength_that_folds_choose_is_recorded(call: Callable[..., Any], table: Path) -> None:
+    words = ("--data", table, *FILE_OPTIONS, "--max-gap", 0.1, "--alpha", "cv", "--json", "--quiet")
+    assert json.loads(call("solve", "fair_auc", *words).out)["settings"]["alpha"] > 0
+
+
+def test_a_result_is_verified_under_the_memory_that_it_was_solved_with(
+    call: Callable[..., Any], tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are read in pieces are divided in another way than rows that are read at once."""
+    out = tmp_path / "out"
+    monkeypatch.setenv("MINMAXCON_MEMORY", "1KB")
+    words = ("--data", table, *FILE_OPTIONS, "--kappa", 0.3, "--time-limit", 5)
+    assert call("solve", "fair_auc", *words, "--out", out, "--quiet").status in (0, 1)
+    monkeypatch.delenv("MINMAXCON_MEMORY")
+    told = json.loads((out / "result.json").read_text())
+    assert told["settings"]["memory"] == "1KB"
+    said = call("verify", out).out
+    assert "NOT CONFIRMED" not in said, said
+    told["settings"]["memory"] = "plenty"
+    (out / "result.json").write_text(json.dumps(told))
+    done = call("verify", out)
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "settings.memory='plenty'" in done.err
+
+
+def test_scores_that_differ_by_rounding_alone_are_one_score() -> None:
+    """With c1 = c2 = 1 and kappa = 1 only constant models are feasible, and loanapp's features depend on each other."""
+    problem = mm.load_problem("fair_auc", data="loanapp", c1=1.0, c2=1.0, kappa=1.0)
+    x = mm.solve(problem, mm.SFLS(oracle=mm.MirrorProx()), seed=0).x
+    found = mm.plugin("fair_auc").evaluate(problem, x)
+    for part in ("train", "test"):
+        assert (found[part]["auc"], found[part]["auc_gap"]) == (0.5, 0.0)
+    notes = mm.plugin("fair_auc").notes(problem, [{**found, "constraints": [0.0, 0.0]}])
+    assert "all rows one score" in str(notes)

@@ -24,7 +24,8 @@ class Details:
 
     The model's parameters come first in x. ``dataset`` is a :class:`Dataset`, or a :class:`LargeDataset` whose rows are
     on disk; it is None on a stream, and for rows that have no test part. The bound is a float or ndarray (R,): one of
-    ``kappa`` and ``max_gap`` is None. ``objective`` names what is minimised.
+    ``kappa`` and ``max_gap`` is None. ``objective`` names what is minimised, and ``alpha`` is the strength of the
+    penalty that is added to it.
     """
 
     metric: FairnessMetric
@@ -35,6 +36,7 @@ class Details:
     c1: float = 0.5
     c2: float = 1.0
     objective: str = "quadratic_auc"
+    alpha: float = 0.0
 
 
 def resolved_bound(

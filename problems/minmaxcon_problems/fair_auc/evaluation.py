@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
+from minmaxcon.arrays import namespace
 from minmaxcon.metrics import AUCEstimate, auc_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
@@ -31,7 +32,14 @@ __all__ = [
 def scores_of(problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
     """Return the scores (n,) of rows in the units in which the model was trained."""
     model = problem.details.model
-    return model.predict(np.asarray(x, dtype=np.float64)[: model.dimension], features)
+    w = np.asarray(x, dtype=np.float64)[: model.dimension]
+    scores = model.predict(w, features)
+    if not isinstance(model, mm.Linear):
+        return scores
+    # Features are alike in size, and so are the rounding errors of weights. The constant model of features that depend
+    # on each other may have large weights, whose terms cancel.
+    largest = float(np.abs(w).max(initial=0.0)) * np.asarray(abs(features).sum(axis=1)).max(initial=0.0)
+    return np.full_like(scores, scores.mean()) if np.ptp(scores) <= _ONE_SCORE * largest else scores
 
 
 def evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
@@ -49,7 +57,8 @@ def evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
     if details.max_gap is not None:
         masks = details.metric.masks(train.label, train.group)
         first, second = (auc_with_interval(own[masks[:, g]], own[masks[:, g + 1]]).value for g in (0, 2))
-        return {"objective": _objective(details, train, x, own), "values": [first - second, second - first], **found}
+        objective = _penalised(problem, x) if details.alpha > 0 else _objective(details, train, x, own)
+        return {"objective": objective, "values": [first - second, second - first], **found}
     losses = _losses(details, train, own)
     return {"objective": losses[0], "values": [losses[1] + losses[2], losses[3] + losses[4]], **found}
 
@@ -85,6 +94,16 @@ def _objective(details: Details, train: LabelledData, x: Any, scores: Any) -> fl
     return float(np.logaddexp(0.0, -label * (scores + intercept)).mean())
 
 
+def _penalised(problem: mm.MinMaxProblem, x: Any) -> float:
+    """Return the objective with its penalty, which is what the solver minimised and its certificate bounds."""
+    like = problem.data.like
+    point = namespace(like).asarray(np.asarray(x, dtype=np.float64)[None], like)
+    seen = problem.measure.observe(point) if isinstance(problem, mm.RefreshedProblem) else None
+    if seen is None or seen.objective is None:
+        return float(problem.at_level(0.0).values(point)[0, 0])
+    return float(np.asarray(seen.objective[0])[0])
+
+
 def against_free(found: Mapping[str, Any], free: Mapping[str, Any]) -> dict[str, Any]:
     """Add to an evaluation what its target costs: the training part's ``without_target``.
 
@@ -95,6 +114,9 @@ def against_free(found: Mapping[str, Any], free: Mapping[str, Any]) -> dict[str,
     without = {"auc": other["auc"], "auc_gap": other["auc_gap"], "price": other["auc"] - own["auc"]}
     return {**found, "train": {**own, "without_target": without}}
 
+
+_ONE_SCORE = 1e-12
+"""The share of the largest sum of terms by which scores may differ from rounding."""
 
 LARGE_GAP = 0.05
 """A true gap above this is called out where the surrogate holds."""
@@ -113,7 +135,8 @@ def cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> l
             "The symmetric surrogate cannot make the intra-group gap small: on a9a its exact optimum keeps a true gap"
             " of at least 0.048 whatever kappa is, while the AUC drops."
         )
-    return found + [said for part, name in _PARTS.items() if (said := _large_gap(part, name, measured))]
+    said = [_one_score(measured), *(_large_gap(part, name, measured) for part, name in _PARTS.items())]
+    return found + [sentence for sentence in said if sentence]
 
 
 def target_cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -128,7 +151,16 @@ def target_cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]
     if prices:
         cost = f"{prices[0]:.4f}" if len(prices) == 1 else f"{min(prices):.4f} to {max(prices):.4f}"
         found.append(f"The price of fairness is {cost} of training AUC, against the model without a target.")
-    return found
+    return [*found, said] if (said := _one_score(measured)) else found
+
+
+def _one_score(measured: Sequence[Mapping[str, Any]]) -> str:
+    """Say where a model tells no rows apart."""
+    same = sum(m["train"]["auc"] == 0.5 and m["train"]["auc_gap"] == 0.0 for m in measured if "train" in m)
+    if not same:
+        return ""
+    model = "The model gives" if len(measured) == 1 else f"In {same} of {len(measured)} runs the model gives"
+    return f"{model} all rows one score: its AUC is one half, and its gap 0 says nothing."
 
 
 def _large_gap(part: str, name: str, measured: Sequence[Mapping[str, Any]]) -> str:

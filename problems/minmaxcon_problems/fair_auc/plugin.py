@@ -268,7 +268,8 @@ class FairAUC(mm.ProblemPlugin):
         details: Details = problem.details
         bounds = {"kappa": details.kappa, "max_gap": details.max_gap}
         found = {name: None if bound is None else np.asarray(bound).tolist() for name, bound in bounds.items()}
-        return {**found, "objective": None if details.max_gap is None else details.objective}
+        chosen = {"alpha": details.alpha} if details.alpha > 0 else {}
+        return {**found, **chosen, "objective": None if details.max_gap is None else details.objective}
 
     def scores(self, problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
         """Return the scores (n,) of rows in the units in which the model was trained."""

@@ -144,6 +144,10 @@ def signs_of(monotonic_cst: Any, names: Sequence[str], *, named: bool, use_group
         remedy = 'needs one coefficient a feature: use use_group="shift", or leave it out.'
         raise mm.InvalidInput("monotonic_cst", monotonic_cst, remedy)
     given: Any = monotonic_cst
+    if hasattr(monotonic_cst, "index") and hasattr(
+        monotonic_cst, "items"
+    ):  # a series is read by its index, not by place
+        monotonic_cst = dict(monotonic_cst.items())
     if isinstance(monotonic_cst, Mapping):
         if not named:
             remedy = "names features, and X has no names of columns: give a data frame, or one number for each feature."

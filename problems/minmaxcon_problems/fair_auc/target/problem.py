@@ -194,6 +194,7 @@ def build_target_problem(
             c1=loss.c1,
             c2=loss.c2,
             objective=loss.name,
+            alpha=float(f"{(target.ridge + target.decay) * len(rows):.12g}"),
         ),
         measure=measure,
         first=first,

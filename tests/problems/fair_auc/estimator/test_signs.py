@@ -92,8 +92,11 @@ def test_names_and_refusals(rows: Rows) -> None:
         frame, rows.y, sensitive_features=rows.group
     )
     assert found.coef_[0, 1] <= 0
+    series = found.set_params(monotonic_cst=pd.Series({"income": -1, "age": 0}))  # by its index, in whatever order
+    assert series.fit(frame, rows.y, sensitive_features=rows.group).coef_[0, 1] <= 0
     wrong: list[tuple[dict[str, Any], str, Any]] = [
         ({"monotonic_cst": {"incom": 1}}, "did you mean 'income'", frame),
+        ({"monotonic_cst": pd.Series({"incom": 1, "debt": 0})}, "did you mean 'income'", frame),
         ({"monotonic_cst": {"income": 1}}, "no names of columns", rows.X),
         ({"monotonic_cst": [1, 0]}, "for each of 4 features", rows.X),
         ({"monotonic_cst": [2, 0, 0, 0]}, "must give 1", rows.X),
