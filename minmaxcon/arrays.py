@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal
 
 import numpy as np
@@ -507,14 +508,17 @@ def on_device(array: Any, name: str, device: str) -> Any:
         try:
             return array.to(torch.device(device))
         except (RuntimeError, AssertionError) as error:
-            first = str(error).splitlines()[0].rstrip(".")[:100]
+            first = shorten(str(error).splitlines()[0].rstrip("."), 100, placeholder=" ...")
+            if first.startswith("Expected one of"):  # a list of kinds, most of which no machine has
+                first = "it knows no such kind of device"
             known = " or ".join(f'"{one}"' for one in _devices_of_torch(torch))
             raise InvalidInput("device", device, f"torch cannot use it ({first}); use {known}.") from error
     if name == "jax":
         jax = _module_of_jax()
         with jax.enable_x64(True):
             return jax.device_put(array, _device_of_jax(device))
-    raise InvalidInput("device", device, 'NumPy computes on "cpu" alone; use engine="torch" or engine="jax".')
+    others = 'other devices, such as "cuda:1", need engine="torch" or engine="jax"'
+    raise InvalidInput("device", device, f'NumPy computes on "cpu" alone; {others}.')
 
 
 def created(value: Any, dtype: str, name: str, device: str) -> Any:

@@ -231,22 +231,66 @@ def _typed(value: Any) -> str:
 
 
 def explain(error: MinMaxConError, options: Collection[str]) -> str:
-    """Return an error's message on one line, its argument written as on the command line if it is one of the options.
+    """Return an error's message on one line, with options, their values and remedies as the command line writes them.
 
     The options are the names in Python of what this command line gives, or could.
     """
-    text = str(error)
-    if isinstance(error, InvalidInput) and error.argument in options:
-        said = text.removeprefix(error.argument)
-        said = said.removeprefix("=None") if error.value is None else said
-        text = f"--{error.argument.replace('_', '-')}{said}"
-    elif isinstance(error, DataError) and (found := _ASKED.search(text)) and found[1] in options:
+    text = one_line(str(error))
+    if isinstance(error, InvalidInput):
+        remedy = one_line(error.remedy)
+        return _argument(error, text.removesuffix(remedy), options) + _as_options(remedy, options)
+    if not isinstance(error, DataError):
+        return _as_options(text, options)
+    if (found := _ASKED.search(text)) and found[1] in options:  # other names are those of columns
         text = f"{text[: found.start(1)]}--{found[1].replace('_', '-')}{text[found.end(1) :]}"
-    return one_line(text)
+    return text
 
 
 _ASKED = re.compile(r"\basked for by (\w+)")
 """How an error of the data names the argument that asked for what is not there."""
+
+
+def _argument(error: InvalidInput, shown: str, options: Collection[str]) -> str:
+    """Return the argument and its value, ``shown`` as in Python, as they are typed."""
+    if error.argument not in options:
+        return shown
+    if error.value is None:
+        value = ": "
+    elif isinstance(error.value, list | tuple):
+        typed = one_line(_typed(error.value))
+        value = f"={typed if len(typed) <= 80 else typed[:77] + '...'}: "
+    else:
+        value = shown.removeprefix(error.argument)
+    return f"--{error.argument.replace('_', '-')}{value}"
+
+
+def _as_options(text: str, options: Collection[str]) -> str:
+    """Return a text with ``engine="torch"`` as ``--engine torch`` and ``max_gap`` as ``--max-gap``.
+
+    A name without "=" is an option only if it has an underscore: others are ordinary words. Nothing in quotes changes,
+    nor what is a part of a path.
+    """
+    if not options:
+        return text
+    names = "|".join(sorted(map(re.escape, options), key=len, reverse=True))
+
+    def typed(found: re.Match[str]) -> str:
+        name, text, word = found["name"], found["text"], found["word"]
+        dashed = name.replace("_", "-")
+        if word in ("True", "False"):
+            return f"--{dashed}" if word == "True" else f"--no-{dashed}"
+        if text is not None or word is not None:
+            return f"--{dashed} {shlex.quote(text) if word is None else word}"
+        return f"--{dashed}" if "_" in name or found["none"] is not None else name
+
+    return re.sub(rf"(?<![\w/'\"`.=-])(?P<name>{names}){_GIVEN}", typed, text)
+
+
+_VALUE = (
+    r"""=(?:(?P<quote>["'])(?P<text>.*?)(?P=quote)|(?P<word>(?!None\b)[\w+-]+(?:\.\d+)?)|(?P<none>)(?=[\s,;:).]|$))"""
+)
+_GIVEN = rf"""(?:{_VALUE}|(?![\w/'"`(=-]|\.\w))"""
+"""What may follow the name of an option: a value as Python writes it, "=" alone, or the end of the word."""
 
 
 def one_line(text: str) -> str:

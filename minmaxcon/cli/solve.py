@@ -253,10 +253,10 @@ class Finished:
         value = None if option is None else self.loaded.settings[option]
         named = "" if option is None else option.replace("_", " ")
         if self.solution.runs is None:
-            return [f"{named} {value:g}" if option is not None else ""]
+            return [f"{named} {value:.12g}" if option is not None else ""]
         if option is None:
             return [f"run {j}" for j in range(self.solution.runs)]
-        return [f"{named} {one:g}" for one in value or ()]
+        return [f"{named} {one:.12g}" for one in value or ()]
 
 
 def load(name: str, options: Mapping[str, Any], *, seed: int = 0) -> Loaded:

@@ -30,7 +30,7 @@ class Status(Enum):
         "nearly stationary."
     )
     BUDGET = (
-        "The budget ended before a feasible point was proved optimal within the tolerance; give more levels, steps or "
+        "The search ended before a feasible point was proved optimal within the tolerance; give more levels, steps or "
         "time, or accept the certificate's gap. Where no feasible point was found yet, the one returned violates the "
         "constraints least."
     )

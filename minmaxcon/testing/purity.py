@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,7 @@ def engines(name: str, call: Call) -> None:
         theirs = call.converted(xp)
         kinds = {part: namespace(value).name for part, value in theirs.items()}
     except Exception as error:  # whatever code for one engine does with the other's arrays
-        first = " ".join(str(error).split())[:80]
+        first = shorten(str(error), 160, placeholder=" ...")
         raise Skip(f"{name} is not written for {xp.name} arrays ({type(error).__name__}: {first})") from None
     for part, value in ours.items():
         what = _of(part, name)

@@ -84,6 +84,8 @@ def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tup
         (["--solver", "sfl"], ("--solver='sfl'", "did you mean 'sfls'?")),
         (["--kapa", "1"], ("--kapa", "Did you mean --kappa?", "'minmaxcon solve fair_auc --help'")),
         (["--data"], ("--data requires an argument",)),
+        (["--alpha", "1"], ("--alpha=1.0: needs --max-gap; without one there is no penalty",)),
+        (["--device", "cuda"], ("--device='cuda': NumPy", "need --engine torch or --engine jax.")),
         (["extra"], ("unexpected argument 'extra'",)),
         (["--json=perhaps"], ("--json", '"perhaps"')),
         (["--steps", "1", "--steps", "2"], ("--steps specified multiple times",)),

@@ -1,4 +1,4 @@
-"""Options of a problem: read by the types of its ``load``, explained by its docstring."""
+"""Options of a problem: read by the types of its ``load``, explained by its docstring, and named in errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon import registry
-from minmaxcon.cli.options import bound_options
+from minmaxcon.cli.options import bound_options, explain
 from minmaxcon.cli.solve import load
 from tests.cases import quadratic
 
@@ -140,3 +140,42 @@ def test_runs_are_told_apart_by_the_bound_and_by_no_other_list() -> None:
     assert bound_options(Typed()) == ["bound", "ways"]
     assert load("typed", {"bound": [0.5, 0.6]}).run_option() == "bound"
     assert load("typed", {"bound": 0.5}).run_option() == "bound"
+
+
+NAMES = ("engine", "max_gap", "kappa", "protected", "strict", "rows", "data_dir")
+
+
+@pytest.mark.parametrize(
+    "error,said",
+    [
+        (mm.InvalidInput("rows", [0, 5], "must be at least 1."), "--rows=0,5: must be at least 1."),
+        (
+            mm.InvalidInput("rows", list(range(60)), "are many."),
+            f"--rows={','.join(map(str, range(60)))[:77]}...: are many.",
+        ),
+        (mm.InvalidInput("max_gap", None, "is needed, or kappa."), "--max-gap: is needed, or kappa."),
+        (mm.InvalidInput("kappa", 0.1, 'use engine="torch".'), "--kappa=0.1: use --engine torch."),
+        (mm.InvalidInput("kappa", 'engine="x"', "is no number."), "--kappa='engine=\"x\"': is no number."),
+        (
+            mm.InvalidInput("width", 3, "needs max_gap=0.05; see max_gaps."),
+            "width=3: needs --max-gap 0.05; see max_gaps.",
+        ),
+        (mm.InvalidInput("kappa", 1, "say with protected= which."), "--kappa=1: say with --protected which."),
+        (
+            mm.InvalidInput("kappa", 1, "leave strict=True, protected=None."),
+            "--kappa=1: leave --strict, protected=None.",
+        ),
+        (mm.InvalidInput("kappa", 1, "take strict=False, max_gap."), "--kappa=1: take --no-strict, --max-gap."),
+        (mm.InvalidInput("kappa", 1, "use engine='my own'."), "--kappa=1: use --engine 'my own'."),
+        (
+            mm.DataError("f.csv", "no column 'max_gap', asked for by rows;"),
+            "f.csv: no column 'max_gap', asked for by --rows;",
+        ),
+        (mm.DataError("f.csv", "no row has rows=3 & kappa=1."), "f.csv: no row has rows=3 & kappa=1."),
+        (mm.OutOfMemory("a/data_dir/max_gap.csv: is too large."), "a/data_dir/max_gap.csv: is too large."),
+        (mm.MissingDependency("jax", "jax", 'engine="jax"'), "jax is needed for --engine jax; install it with: "),
+    ],
+    ids=str,
+)
+def test_errors_are_told_as_the_command_line_is_typed(error: mm.MinMaxConError, said: str) -> None:
+    assert explain(error, NAMES).startswith(said)

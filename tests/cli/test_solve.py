@@ -16,6 +16,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import minmaxcon as mm
+from minmaxcon.cli import finish, load
 from minmaxcon.results.records import RunRecord, RunsRecord, read_result
 
 FIELDS = {
@@ -292,3 +293,9 @@ def test_a_solve_goes_on_from_a_checkpoint(solve_table: Callable[..., Any], tmp_
     other = solve_table("--steps", 300, "--kappa", 0.3, "--resume", tmp_path / "kept")
     assert other.status == 2
     assert "was written with solver.oracle.steps = 200, and this solve has 300" in other.err
+
+
+def test_bounds_keep_their_digits() -> None:
+    loaded = load("toy", {"bound": 1.0000001})
+    finished = finish(loaded, mm.solve(loaded.problem, mm.SFLS(mm.SMD(steps=10)), seed=0, budget=10), {})
+    assert finished.labels == ["bound 1.0000001"]

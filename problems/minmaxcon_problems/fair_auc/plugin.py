@@ -133,7 +133,7 @@ class FairAUC(mm.ProblemPlugin):
         resolved = resolve_metric(metric)
         kappa, max_gap = resolved_bound(kappa, max_gap, c1=c1, c2=c2, default="kappa")
         if max_gap is None and objective is not None:
-            raise mm.InvalidInput("objective", objective, "needs max_gap; with kappa it is the quadratic AUC loss.")
+            raise mm.InvalidInput("objective", objective, "needs max_gap; without one it is the quadratic AUC loss.")
         _check_alpha(alpha, max_gap)
         columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
         if too_large(data) and data not in DATASETS:
@@ -344,7 +344,7 @@ class FairAUC(mm.ProblemPlugin):
 
 def _check_alpha(alpha: Any, max_gap: Any) -> None:
     if alpha is not None and max_gap is None:
-        raise mm.InvalidInput("alpha", alpha, "needs max_gap; with kappa there is no penalty.")
+        raise mm.InvalidInput("alpha", alpha, "needs max_gap; without one there is no penalty.")
     if not (alpha is None or alpha == "cv"):
         try:
             number("alpha", float(alpha), "", least=0.0)
