@@ -261,3 +261,31 @@ def test_a_look_divides_its_share_of_the_confidence_among_its_statements(monkeyp
     assert len(asked) == 4  # a search and three levels
     for k, beta in enumerate(asked, start=1):
         assert beta * (2 * 2 + 2) == pytest.approx(6 * 0.2 / (np.pi * k) ** 2, rel=1e-12)
+
+
+def test_a_query_begins_where_the_one_before_it_ended() -> None:
+    class Noted(mm.MirrorProx):
+        def begin(self, problem: Any, start: mm.Start, **options: Any) -> Any:
+            begun.append(start)
+            return super().begin(problem, start, **options)
+
+    begun, ended = list[mm.Start](), list[mm.Start]()
+    problem, solver = cases.problem("fair_auc_inter"), mm.SFLS(oracle=Noted(), tolerance=0.002)
+    state = solver.init(problem, mm.Start(problem.start_point(1), None, mm.Position.start(np.random.default_rng(0))))
+    while state.going.size and len(ended) < 6:
+        before = len(begun)
+        query = state.query
+        state = solver.step(state)
+        if state.query is None:
+            assert len(begun) == before + (query is None)
+            ended.append(state.next)
+    levels = [k for k, start in enumerate(begun) if k and start.memory is not None]
+    assert len(levels) >= 3
+    for k in levels:
+        for one, other in (
+            (begun[k].x, ended[k - 1].x),
+            (begun[k].dual.log_weights, ended[k - 1].dual.log_weights),
+            *zip(begun[k].memory, ended[k - 1].memory, strict=True),
+        ):
+            np.testing.assert_array_equal(one, other)
+        assert not np.array_equal(begun[k].x, begun[0].x)
