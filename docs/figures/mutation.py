@@ -67,6 +67,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "tests/solvers/test_certificates.py",
             "tests/solvers/test_loop.py",
             "tests/solvers/test_stream_confidence.py",
+            "tests/solvers/test_searches.py",
             "tests/solvers/test_verdicts.py",
         ),
     ),
