@@ -265,7 +265,7 @@ def _argument(error: InvalidInput, shown: str, options: Collection[str]) -> str:
 
 
 def _as_options(text: str, options: Collection[str]) -> str:
-    """Return a text with ``engine="torch"`` as ``--engine torch`` and ``max_gap`` as ``--max-gap``.
+    """Return a text with ``engine="torch"`` as ``--engine torch`` and ``time_limit`` as ``--time-limit``.
 
     A name without "=" is an option only if it has an underscore: others are ordinary words. Nothing in quotes changes,
     nor what is a part of a path.
