@@ -33,20 +33,15 @@ class Asked:
     solver: mm.Solver | None = None
 
 
-def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
+def asked_of(estimator: Any, seed: int, held_out: bool = False, *, rows_at_hand: bool = True) -> Asked:
     """Return what an estimator's parameters, as the user gave them, ask for, checked.
 
-    ``held_out`` says that rows to judge by are given. Raises InvalidInput or UnknownName: the parameter is named, with
-    its value and the remedy.
+    ``held_out`` says that rows to judge by are given, ``rows_at_hand`` that they can be: not to ``partial_fit``. Raises
+    InvalidInput or UnknownName: the parameter is named, with its value and the remedy.
     """
     kappa, gaps = _bound_of(estimator)
     held_out = held_out or estimator.validation_fraction is not None
-    if estimator.demand == "upper" and (kappa is not None or not held_out):
-        remedy = "is about the interval on held-out rows under max_gap: give validation_fraction, and no kappa."
-        raise mm.InvalidInput("demand", "upper", remedy)
-    if estimator.demand == "new_rows" and (kappa is not None or held_out or estimator.method != "following"):
-        remedy = 'leaves rows out by itself, with max_gap and method "following": leave out kappa and held-out rows.'
-        raise mm.InvalidInput("demand", "new_rows", remedy)
+    _check_demand(estimator, kappa, held_out)
     several = isinstance(resolve_metrics(estimator.metric), MetricSet)
     if several and (kappa is not None or estimator.method != "following"):
         remedy = 'several metrics are bound with max_gap and method "following" only; give one metric.'
@@ -70,7 +65,7 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
         radius=estimator.radius,
         method=estimator.method,
         demand=estimator.demand,
-        early_stopping=_early_stopping(estimator, kappa, held_out),
+        early_stopping=_early_stopping(estimator, kappa, held_out, rows_at_hand),
         time_limit=estimator.time_limit,
         seed=seed,
     )
@@ -84,6 +79,19 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False) -> Asked:
     whole("max_rows_per_cell", kept, 2)
     target = target if kappa is None else unbound(target)
     return Asked(target=target, gaps=gaps, kappa=kappa, solver=estimator.solver)
+
+
+def _check_demand(estimator: Any, kappa: float | None, held_out: bool) -> None:
+    early = isinstance(estimator.early_stopping, bool | np.bool_) and bool(estimator.early_stopping)
+    if early and estimator.demand == "new_rows" and not _is_linear(estimator.model):
+        remedy = 'chooses by held-out rows, and demand="new_rows" leaves rows out by itself: leave one of the two out.'
+        raise mm.InvalidInput("early_stopping", True, remedy)
+    if estimator.demand == "upper" and (kappa is not None or not held_out):
+        remedy = "is about the interval on held-out rows under max_gap: give validation_fraction, and no kappa."
+        raise mm.InvalidInput("demand", "upper", remedy)
+    if estimator.demand == "new_rows" and (kappa is not None or held_out or estimator.method != "following"):
+        remedy = 'leaves rows out by itself, with max_gap and method "following": leave out kappa and held-out rows.'
+        raise mm.InvalidInput("demand", "new_rows", remedy)
 
 
 def _bound_of(estimator: Any) -> tuple[float | None, tuple[float, ...]]:
@@ -102,7 +110,7 @@ def _bound_of(estimator: Any) -> tuple[float | None, tuple[float, ...]]:
     return found[0][0], tuple(NO_TARGET if gap is None else gap for _, gap in found)
 
 
-def _early_stopping(estimator: Any, kappa: float | None, held_out: bool) -> bool:
+def _early_stopping(estimator: Any, kappa: float | None, held_out: bool, rows_at_hand: bool) -> bool:
     asked, several = estimator.early_stopping, whole("n_init", estimator.n_init)
     if not isinstance(asked, bool | np.bool_):
         raise mm.InvalidInput("early_stopping", asked, "must be True or False.")
@@ -112,7 +120,8 @@ def _early_stopping(estimator: Any, kappa: float | None, held_out: bool) -> bool
         if used and (kappa is not None or estimator.method != "following"):
             raise mm.InvalidInput(name, value, 'acts with max_gap and method "following" only; leave it out.')
     if asked and not held_out:
-        raise mm.InvalidInput("early_stopping", True, "looks at held-out rows: give validation_fraction or X_val.")
+        remedy = "looks at held-out rows: give validation_fraction" + (", or X_val to fit." if rows_at_hand else ".")
+        raise mm.InvalidInput("early_stopping", True, remedy)
     if several > 1 and estimator.demand == "new_rows":
         raise mm.InvalidInput("n_init", several, 'makes one fit a start, and demand="new_rows" many: leave one out.')
     return bool(asked)

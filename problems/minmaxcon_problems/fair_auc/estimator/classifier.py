@@ -96,8 +96,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         For networks, how many random starts are trained from, which share the time limit; of the models that meet the
         target the one of the best AUC is kept.
     early_stopping : bool
-        For networks: whether the model is, of those that training passes, the one of the best AUC on the held-out rows,
-        which ``validation_fraction`` or ``X_val`` gives.
+        For networks: whether the model is, of those that training passes with a training gap within the goal, the one
+        of the best AUC on the held-out rows, which ``validation_fraction``, or ``X_val`` of :meth:`fit`, gives.
     positive : object, optional
         The positive label; the later of the two in sorted order by default.
     protected : object, optional
@@ -148,7 +148,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     status_, reason_
         How training ended, and the evidence.
     price_ : float
-        AUC of the model without constraint less that of this one.
+        AUC of the best model known, with a limit or without, less that of this one, on the same rows: at least 0.
     target_ : float or None
         Gap that training was held to.
     max_gap_ : float or None
@@ -403,7 +403,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             constrained = sensitive_features is not None
             if stream is None:
                 seed = seed_of(self.random_state)
-                asked_of(self, seed)
+                asked_of(self, seed, rows_at_hand=False)
                 if hasattr(self, "_fitted"):
                     warnings.warn("partial_fit begins anew: the rows of fit were not remembered.", stacklevel=2)
                 if not constrained:
@@ -751,7 +751,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     @property
     def price_(self) -> float:
-        """AUC of the model without constraint less that of this one, on the same rows."""
+        """AUC of the best model known, with a limit or without, less that of this one, on the same rows: at least 0."""
         return self._result().fit.price
 
     @property

@@ -277,14 +277,11 @@ def _measured(found: Fitted, estimator: Any, rows: _Rows | _Partitions) -> Fitte
     fit, metric = found.fit, resolve_metrics(estimator.metric)
     models = [found, replace(found, fit=replace(fit, parameters=fit.free_parameters))]
     own, free = score_cells(lambda scores: scores, rows.scored(models, estimator.unknown), models=2)
-    fit = replace(fit, train_auc=own.area())
+    known = {"train": own} if fit.validation_gap is not None else {"train": own, "unconstrained": free}
+    measured = {f"{name}_auc": scores.area() for name, scores in known.items()}
     if found.constrained:
-        fit = replace(fit, train_gap=_largest_gap(own, metric))
-    if fit.validation_gap is None:
-        fit = replace(fit, unconstrained_auc=free.area())
-        if found.constrained:
-            fit = replace(fit, unconstrained_gap=_largest_gap(free, metric))
-    return replace(found, fit=fit)
+        measured |= {f"{name}_gap": _largest_gap(scores, metric) for name, scores in known.items()}
+    return replace(found, fit=replace(fit, **measured))
 
 
 def _largest_gap(scores: CellScores, metric: FairnessMetric | MetricSet) -> AUCEstimate:

@@ -149,7 +149,8 @@ def _reached(fitted: Fitted, measured: Measured, rows_name: str) -> str:
 
 def _price(fitted: Fitted) -> str:
     fit = fitted.fit
-    free = f"The best model found without a target has AUC {fit.unconstrained_auc} and gap {fit.unconstrained_gap}."
+    area, gap = fit.unconstrained_auc, fit.unconstrained_gap
+    free = f"The best model known, with a target or without, has AUC {area} and gap {gap}."
     return f"<p>{_text(free)} Fairness costs {fit.price:.4f} of AUC on the rows that the target is about.</p>"
 
 

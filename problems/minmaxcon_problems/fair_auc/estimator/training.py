@@ -224,7 +224,8 @@ def fit_rows(
                 train(replace(one, gaps=gaps), rows, validation=validation, **weights)
                 for one in _starts(estimator, asked, width)
             ]
-            made = [(_best_start(same, validation is not None), None) for same in zip(*fits, strict=True)]
+            by_auc = validation is None or asked.target.early_stopping
+            made = [(_best_start(same, by_auc), None) for same in zip(*fits, strict=True)]
         found = []
         for (fit, left), limit in zip(made, asked.gaps, strict=True):
             scores = fit.model.predict(fit.parameters, judged.features)
@@ -287,8 +288,11 @@ def _starts(estimator: Any, asked: Asked, width: int) -> list[Asked]:
     return found
 
 
-def _best_start(fits: Sequence[FairFit], held_out: bool) -> FairFit:
-    """Return the fit of the best AUC that meets its target, else the fairest; its price counts from the best known."""
+def _best_start(fits: Sequence[FairFit], by_auc: bool) -> FairFit:
+    """Return the fit of the best AUC that meets its target, else the fairest; its price counts from the best known.
+
+    ``by_auc`` says that the AUC of a fit is the one by which models are chosen.
+    """
 
     def rank(fit: FairFit) -> tuple[bool, float]:
         met = fit.status not in _MISSED
@@ -296,7 +300,7 @@ def _best_start(fits: Sequence[FairFit], held_out: bool) -> FairFit:
 
     best = max(fits, key=rank)
     free = max(fits, key=lambda fit: fit.unconstrained_auc.value)
-    if len(fits) == 1 or held_out or not isinstance(best.model, mm.MLP):
+    if len(fits) == 1 or not by_auc or not isinstance(best.model, mm.MLP):
         return best  # parameters of another module may go with other buffers
     known = {name: getattr(free, name) for name in ("free_parameters", "unconstrained_auc", "unconstrained_gap")}
     return replace(best, **known)
@@ -542,7 +546,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
     local optimum, so that a model would depend on when it was asked for. Raises NotFittedError where not enough has
     been seen; what is missing is named.
     """
-    asked = asked_of(estimator, stream.seed)
+    asked = asked_of(estimator, stream.seed, rows_at_hand=False)
     try:
         rows, weight = stream.rows(asked.target.metric, estimator.positive, feature_names(estimator))
     except DataError as failure:

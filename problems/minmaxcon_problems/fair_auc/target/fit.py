@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -43,6 +44,9 @@ _STEPS = 200
 _IN_FOLDS = 40
 """Outer steps of the fits in folds, whose last digits are less than chance."""
 
+_FROM_TARGET = re.compile(r"the true measure is \S+ from its target")
+"""What a solve says of its own target, which need not be the one that was asked for."""
+
 _TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE)
 
 
@@ -50,16 +54,16 @@ _TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE
 class FairFit:
     """A fitted model and what is known of it.
 
-    Parameters (d,) are in the units of the features given; ``free_parameters`` are those of the best model found
-    without regard to the target. ``status`` is ``SOLVED`` (the target is met at a nearly stationary point), ``BUDGET``
-    (met, and stopped early), ``OUT_OF_REACH`` (not met by any model of a search that came to its end: the fairest one
-    found is returned), ``UNFINISHED`` (not met when the time ended, or no model was found yet that ranks rows) or
-    ``INTERRUPTED`` (not met before Ctrl-C), and ``reason`` the evidence.
+    Parameters (d,) are in the units of the features given; ``free_parameters`` are those of the best model known,
+    whether it meets the target or not, from which ``price`` is counted. ``status`` is ``SOLVED`` (the target is met at
+    a nearly stationary point), ``BUDGET`` (met, and stopped early), ``OUT_OF_REACH`` (not met by any model of a search
+    that came to its end: the fairest one found is returned), ``UNFINISHED`` (not met when the time ended, or no model
+    was found yet that ranks rows) or ``INTERRUPTED`` (not met before Ctrl-C), and ``reason`` the evidence.
 
     ``max_gap`` is the target, None where a bound of the surrogate was asked for; ``target`` is what the training data
     were held to, smaller than ``max_gap`` where held-out data asked for it, and negative where they asked for a gap in
     the other direction. True gap and AUC, with 95% intervals, are those on the training data, on held-out data,
-    and, without regard to a target, those of the best model found on the data that the target is about. ``surrogate``
+    and, as ``unconstrained``, those of the best model known on the data that the target is about. ``surrogate``
     has the surrogates' values on the training data, ``objective`` and ``gap``, the smoothed one; ``solution`` is the
     solve that the model comes from.
     """
@@ -79,6 +83,13 @@ class FairFit:
     unconstrained_gap: AUCEstimate
     surrogate: Mapping[str, float]
     solution: mm.Solution
+
+    def __post_init__(self) -> None:
+        """Count the price from this model where none is known that is better: a price is at least 0."""
+        if self.auc.value > self.unconstrained_auc.value:
+            best = {"free_parameters": self.parameters, "unconstrained_auc": self.auc, "unconstrained_gap": self.gap}
+            for name, value in best.items():
+                object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields with statuses by name: readers that run no code, such as skops, make no enum's members."""
@@ -105,7 +116,11 @@ class FairFit:
 
     @property
     def price(self) -> float:
-        """AUC of the model without a target less this one's, on the same data; on held-out data it may be negative."""
+        """AUC of the best model known less this one's, on the same data: 0 where no model known is better than this.
+
+        The best one is chosen as the model is: by the AUC on the held-out data with early stopping, else by that on
+        the training data.
+        """
         return self.unconstrained_auc.value - self.auc.value
 
 
@@ -275,6 +290,15 @@ class _Judge:
         model, metric = self.target.model_for(self.train), self.target.metric
         return measured_model(model, self.parameters(run), self.train, metric, self.row_weight)
 
+    @property
+    def early(self) -> bool:
+        """Whether models are chosen by their AUC on held-out data, in the place of the training data."""
+        return self.target.early_stopping and self.validation is not None
+
+    def area(self, one: _Candidate) -> float:
+        """Return the AUC on the data by which models are chosen."""
+        return self.measured(one.run)[1].value if self.early else one.area
+
     def measured(self, run: mm.Solution) -> tuple[AUCEstimate, AUCEstimate]:
         """Return gap and AUC on the data that the target is about."""
         if self.validation is None:
@@ -395,7 +419,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         # need one that keeps signs.
         unbound = replace(unbound, metric=UNCONSTRAINED)
         without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
-    watches = [_Watch(judge, [NO_TARGET]), _Watch(judge, goals)] if target.early_stopping else []
+    watches = [_Watch(judge, [NO_TARGET]), _Watch(judge, goals)] if judge.early else []
     free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=[*callbacks, *watches[:1]])
     if watches:
         free = watches[0].best(free, 0)
@@ -411,8 +435,9 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
     runs = [watches[1].best(both[j], j) if watches else both[j] for j in range(len(goals))]
     smoothed = np.abs(observed(problem, np.vstack([*(run.x for run in runs), free.x])).smoothed).max(axis=1)
     found = _Candidates.of(judge, runs, free, smoothed, interrupted=stopped)
-    best = max(found.goals, key=lambda one: one.area)
-    if stopped or best.area <= found.free.area + _BETTER:
+    best = max(found.goals, key=judge.area)
+    free_area, best_area = judge.area(found.free), judge.area(best)
+    if stopped or best_area <= free_area + _BETTER:
         return found
     # A network has many optima: the one without a target was worse than one with, and is looked for from there.
     watch = [_Watch(judge, [NO_TARGET])] if watches else []
@@ -422,10 +447,11 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
     again = watch[0].best(again, 0) if watch else again
     smooth = float(np.abs(observed(problem, again.x).smoothed).max())
     both_free = found.free, _Candidate(again, judge.on_train(again), smooth)
-    free_again = max(both_free, key=lambda one: judge.measured(one.run)[1].value if watch else one.area)
+    free_again = max(both_free, key=judge.area)
+    what = "a held-out AUC" if judge.early else "an AUC"
     note = (
-        f"Without a target training had ended at an AUC of {found.free.area:.3f}, below the {best.area:.3f} with one; "
-        f"it was trained again from there, to {free_again.area:.3f}."
+        f"Without a target training had ended at {what} of {free_area:.3f}, below the {best_area:.3f} with one; "
+        f"it was trained again from there, to {judge.area(free_again):.3f}."
     )
     return replace(found, free=free_again, note=note)
 
@@ -475,15 +501,20 @@ class _Watch:
 
 
 def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
-    """Choose the loosest training goal whose model meets the target on the data that it is about."""
+    """Choose the loosest training goal whose model meets the target on the data that it is about.
+
+    With early stopping it is, of the goals whose models meet the target there, the one of the best AUC there.
+    """
     target, gap, held_out = judge.target, judge.target.max_gap, judge.validation is not None
     free, runs = solved.free, solved.goals
     measured = [judge.measured(one.run) if held_out else one.on_train for one in runs]
     without = judge.measured(free.run) if held_out else free.on_train
     reached = [judge.reached(found) for found in measured]
-    best = next((j for j, value in enumerate(reached) if value <= gap), -1)
-    if best < 0:
-        best = int(np.argmin(reached))
+    met = [j for j, value in enumerate(reached) if value <= gap]
+    best = met[0] if met else int(np.argmin(reached))
+    if met and judge.early:
+        same_side = [j for j in met if judge.goals[j] >= 0] or met
+        best = max(same_side, key=lambda j: measured[j][1].value)
     chosen, found, goal = runs[best], measured[best], float(judge.goals[best])
     if judge.reached(without) <= gap and without[1].value >= found[1].value:
         chosen, found, goal = free, without, gap
@@ -505,9 +536,12 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
         status, reason = mm.Status.UNFINISHED, f"{over} No model was found yet that ranks rows."
     elif status in _TRAINING_GOAL_MISSED:  # and what was asked for is met all the same
         status = mm.Status.BUDGET
+        reason = f"The gap meets the target {gap:g}, but in training it did not come to the goal {goal:.4g}."
+    else:
+        reason = _FROM_TARGET.sub("the gap meets its target", reason)
     # What a target costs is counted from the best model that is known, also where that was found with a target.
-    known = max(solved.every, key=lambda one: one.area)
-    if held_out and known.area <= free.area + _BETTER:
+    known = max(solved.every, key=judge.area)
+    if held_out and judge.area(known) <= judge.area(free) + _BETTER:
         known = free
     unconstrained = judge.measured(known.run) if held_out else known.on_train
     return FairFit(

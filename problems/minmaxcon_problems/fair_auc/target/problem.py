@@ -45,7 +45,8 @@ class Target:
     for each side of the quadratic surrogate, many pairs of bounds in one solve (linear models, not the logistic loss).
     ``demand`` is what must meet it on held-out data: the gap itself, or the upper end of its 95% interval; "new_rows"
     is the average over rows left out in folds, for :func:`.fit.fit_new_rows`.
-    ``early_stopping`` takes, of the models that training passes, the best on held-out rows, for a network.
+    ``early_stopping`` takes, of the models that training passes and whose training gap is within the goal, the best on
+    held-out rows, for a network.
     ``iterations`` is the largest number of outer steps of a fit, 200 by default; the method "bounds" has none.
     ``time_limit`` is in seconds. Raises InvalidInput or UnknownName for whatever cannot be used, named with the remedy.
     """

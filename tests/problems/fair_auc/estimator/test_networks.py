@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -145,11 +146,7 @@ def test_the_best_of_several_starts_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_early_stopping_takes_what_ranks_held_out_rows_best() -> None:
     """Of all models that training passed, by their own scores of the held-out rows."""
-    parts = []
-    for rows in (few(3, 60), few(4, 60)):
-        label, group = (np.where(column == high, 1, -1) for column, high in ((rows.y, "yes"), (rows.group, "b")))
-        parts.append(LabelledData(rows.X, label, group, ("a", "b", "c")))
-    train, rest = parts
+    train, rest = labelled(few(3, 60)), labelled(few(4, 60))
     model, passed = mm.mlp(3, 4), list[Any]()
     common: dict[str, Any] = {"metric": "group", "max_gap": 1.0, "objective": "quadratic_auc", "iterations": 30}
     found = {
@@ -166,13 +163,91 @@ def test_early_stopping_takes_what_ranks_held_out_rows_best() -> None:
     assert found[True].auc.value >= found[False].auc.value
 
 
+def labelled(rows: Rows) -> LabelledData:
+    label, group = (np.where(column == high, 1, -1) for column, high in ((rows.y, "yes"), (rows.group, "b")))
+    return LabelledData(rows.X, label, group, ("a", "b", "c"))
+
+
+@pytest.mark.parametrize("gap", [0.05, 0.3, 1.0])
+def test_early_stopping_counts_prices_by_held_out_rows(gap: float) -> None:
+    """From the best AUC there of the models that training without a target passes, or from a better one."""
+    train, rest = labelled(few(3, 60)), labelled(few(4, 60))
+    model, passed = mm.mlp(3, 4), list[Any]()
+    common: dict[str, Any] = {"objective": "quadratic_auc", "iterations": 8}
+
+    def look(progress: mm.Progress) -> None:
+        x = np.asarray(progress.outcome.x)
+        passed.extend([x[0, : model.dimension].copy()] if len(x) == 1 else [])
+
+    target = Target(metric="inter_group", max_gap=gap, model=model, early_stopping=True, **common)
+    found = fit.fit_target(train, target, validation=rest, callbacks=[look])
+
+    def area(x: Any) -> float:
+        return float(roc_auc_score(rest.label, model.predict(x, rest.features)))
+
+    assert found.auc.value == pytest.approx(area(found.parameters))
+    assert found.price == pytest.approx(area(found.free_parameters) - found.auc.value)
+    assert found.auc.value + found.price >= max(area(x) for x in passed) - 1e-3
+    if "trained again" in found.reason:
+        assert "at a held-out AUC of" in found.reason
+    if gap == 1.0:
+        assert found.price <= 1e-3
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_prices_are_at_least_zero_and_reasons_speak_of_the_target_asked_for(
+    early: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on held-out rows, of a path, and whichever solve the model comes from."""
+    monkeypatch.setattr(fit, "_STEPS", 3)
+    rows, rest = few(6, 60), few(8, 60)
+    held_out: dict[str, Any] = {"X_val": rest.X, "y_val": rest.y, "sensitive_features_val": rest.group}
+    common: dict[str, Any] = {"model": mm.mlp(3, 2), "objective": "quadratic_auc", "random_state": 0}
+    seen = 0
+    for given in [held_out] if early else [held_out, {}]:
+        model = FairAUCClassifier("group", max_gap=[1.0, 0.3], early_stopping=early, **common)
+        for one in model.fit(rows.X, rows.y, sensitive_features=rows.group, **given).path_:
+            assert one.price_ >= 0.0
+            if one.status_ in (mm.Status.SOLVED, mm.Status.BUDGET):
+                assert "from its target" not in one.reason_
+                seen += "the gap meets its target" in one.reason_
+    assert seen
+
+
+def test_a_price_is_counted_from_the_model_itself_where_none_is_better() -> None:
+    rows = labelled(few(3, 40))
+    found = fit.fit_target(rows, Target(metric="group", max_gap=1.0, iterations=2))
+    worse = replace(found.auc, value=found.auc.value - 0.1)
+    again = replace(found, unconstrained_auc=worse, free_parameters=0 * found.parameters)
+    assert again.price == 0.0
+    np.testing.assert_array_equal(again.free_parameters, again.parameters)
+    assert again.unconstrained_gap == again.gap
+
+
+def test_a_remedy_for_early_stopping_can_be_followed(rows: Rows) -> None:
+    """None that the next call refuses, and none that the method called has no argument for."""
+    data: dict[str, Any] = {"sensitive_features": rows.group}
+    for more in ({}, {"validation_fraction": 0.3}):
+        model = FairAUCClassifier("group", model="mlp", early_stopping=True, demand="new_rows", **more)
+        for method in (model.fit, model.partial_fit):
+            with pytest.raises(InvalidInput, match='demand="new_rows" leaves rows out by itself') as refused:
+                method(rows.X, rows.y, **data)
+            assert "give" not in str(refused.value)
+    model = FairAUCClassifier("group", model="mlp", early_stopping=True)
+    with pytest.raises(InvalidInput, match="give validation_fraction, or X_val to fit"):
+        model.fit(rows.X, rows.y, **data)
+    with pytest.raises(InvalidInput, match=r"give validation_fraction\.$"):
+        model.partial_fit(rows.X, rows.y, classes=["no", "yes"], **data)
+
+
 def test_options_of_networks_act_or_are_refused(rows: Rows) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"alpha": "cv", "model": "mlp"}, "is for linear models; give a network a number"),
         ({"early_stopping": True}, "is for networks"),
         ({"n_init": 2}, "is for networks"),
         ({"n_init": 0, "model": "mlp"}, "n_init=0"),
-        ({"early_stopping": True, "model": "mlp"}, "give validation_fraction or X_val"),
+        ({"early_stopping": True, "model": "mlp"}, "give validation_fraction, or X_val"),
+        ({"early_stopping": True, "model": "mlp", "demand": "new_rows"}, "leave one of the two out"),
         ({"early_stopping": "yes", "model": "mlp"}, "True or False"),
         ({"n_init": 2, "model": "mlp", "kappa": 0.1}, "acts with max_gap"),
         ({"n_init": 2, "model": "mlp", "demand": "new_rows"}, "leave one out"),
