@@ -238,7 +238,7 @@ def planted() -> list[str]:
         lines += row(name, f"{every:,}", str(tries), str(tries - missed), f"{100 * (tries - missed) / tries:.1f}%")
     if untried := [part for part in PARTS if part not in parts]:
         lines += ["", f"Not tried yet: {', '.join(untried)}."]
-    lines += ["", "No test notices these, each with the reason:", "", ".. code-block:: text", ""]
+    lines += ["", "No test notices these, each with the reason:", "", ".. code-block:: text", "   :class: wrap", ""]
     for told in (told for part in left.values() for told in part):
         lines += [f"   {told}", f"       {why.get(told, 'Not explained yet.')}"]
     return lines
