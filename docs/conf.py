@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 _HERE = Path(__file__).parent
-sys.path.insert(0, str(_HERE))  # sphinx-gallery imports gallery_order by its name
-
-from repository import repository  # noqa: E402 - found in the folder above alone
+sys.path.insert(0, str(_HERE))  # sphinx-gallery imports gallery_order by its name, and this file repository
 
 
 def _public(index: Path) -> dict[str, list[str]]:
@@ -175,7 +173,7 @@ html_title = "minmaxcon"
 html_static_path = ["_static", str(_MATHJAX)]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_context = {"repository": repository(_HERE.parent)}
+html_context = {"repository": import_module("repository").repository(_HERE.parent)}
 html_theme_options = {
     "navbar_start": ["navbar-logo"],
     "navbar_center": [],  # the navigation on the left has every page

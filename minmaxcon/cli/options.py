@@ -290,7 +290,7 @@ _VALUE = (
     r"""=(?:(?P<quote>["'])(?P<text>.*?)(?P=quote)|(?P<word>(?!None\b)[\w+-]+(?:\.\d+)?)|(?P<none>)(?=[\s,;:).]|$))"""
 )
 _GIVEN = rf"""(?:{_VALUE}|(?![\w/'"`(=-]|\.\w))"""
-"""What may follow the name of an option: a value as Python writes it, "=" alone, or the end of the word."""
+"""The end of the name of an option: a value as Python writes it, "=" alone, or the end of the word."""
 
 
 def one_line(text: str) -> str:

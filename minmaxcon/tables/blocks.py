@@ -11,7 +11,7 @@ import numpy as np
 
 from minmaxcon.checks import whole
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency
-from minmaxcon.tables.columns import Column, ColumnBuilder, Table, unknown_column
+from minmaxcon.tables.columns import Column, ColumnBuilder, Table, check_names, unknown_column
 from minmaxcon.tables.formats import CsvRows, file_format, read_source
 from minmaxcon.tables.libsvm import LARGEST_INDEX, parsed_lines
 from minmaxcon.tables.lines import existing_file, shown, source_name
@@ -184,9 +184,7 @@ class _Arrow:
             cause = " ".join(str(failure).split())[:120]
             need = "give Parquet files, or one CSV or LIBSVM file."
             raise DataError(self.name, f"is no data set that can be read ({cause}); {need}") from None
-        repeated = [name for name in self.names if self.names.count(name) > 1]
-        if repeated:
-            raise DataError(self.name, f"two columns are called {shown(repeated[0])}; rename or remove one.")
+        check_names(self.name, self.names, self.names)
 
     @property
     def rows(self) -> int:
@@ -333,12 +331,7 @@ class _Csv:
     def __init__(self, path: Path) -> None:
         self._file = CsvRows(path)
         self.name, self.names = self._file.source, tuple(self._file.names)
-        repeated = [name for name in self.names if self.names.count(name) > 1]
-        if repeated:
-            raise DataError(self.name, f"two columns are called {shown(repeated[0])}; rename or remove one.")
-        if "" in self.names:
-            place = self.names.index("") + 1
-            raise DataError(self.name, f"column {place} has no name; give every column one in its heading.")
+        check_names(self.name, self.names, self.names)
         self.rows = sum(1 for _ in self._file)
 
     def shard(self, number: int, shards: int) -> _Csv:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,6 +186,16 @@ class Table:
         if not names:
             return ""
         return f", and cells of {', '.join(names[:12])}" + (f", ... ({len(names)} columns)" if names[12:] else "")
+
+
+def check_names(source: str, names: Sequence[str], used: Iterable[str]) -> None:
+    """Raise DataError where one of the ``used`` of the columns of a source has no name, or that of another."""
+    counts = Counter(names)
+    for name in used:
+        if not name:
+            raise DataError(source, f"column {names.index('') + 1} has no name; give every column one in its heading.")
+        if counts[name] > 1:
+            raise DataError(source, f"two columns are called {shown(name)}; rename or remove one.")
 
 
 def unknown_column(source: str, name: str, argument: str, known: Iterable[str]) -> DataError:

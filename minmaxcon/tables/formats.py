@@ -11,7 +11,6 @@ import io
 import itertools
 import re
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 
 from minmaxcon.errors import DataError
 from minmaxcon.memory import require_memory
-from minmaxcon.tables.columns import ColumnBuilder, Table, unknown_column
+from minmaxcon.tables.columns import ColumnBuilder, Table, check_names, unknown_column
 from minmaxcon.tables.lines import MAX_LINE, bounded_lines, check_ratio, existing_file, place, shown, source_name
 
 __all__ = ["FORMATS", "CsvRows", "file_format", "read_source"]
@@ -95,15 +94,11 @@ def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = "
 
 def _builders(source: str, names: Sequence[str], wanted: Sequence[str] | None, by: str) -> list[ColumnBuilder]:
     """Return an empty column for each that is to be read, once they are seen to be there and to be unique."""
-    counts = Counter(names)
-    used = names if wanted is None else wanted
+    known, used = set(names), names if wanted is None else wanted
     for name in used:
-        if name not in counts:
+        if name not in known:
             raise unknown_column(source, name, by, names)
-        if not name:
-            raise DataError(source, f"column {names.index('') + 1} has no name; give every column one in its heading.")
-        if counts[name] > 1:
-            raise DataError(source, f"two columns are called {shown(name)}; rename or remove one.")
+    check_names(source, names, used)
     return [ColumnBuilder(name, source) for name in used]
 
 

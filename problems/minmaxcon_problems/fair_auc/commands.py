@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -248,15 +248,22 @@ def steps(
     quiet
         Show no progress.
     """
-    from minmaxcon.results import to_json
-
     from .study.bench import bench_steps
 
     wanted = None if engines is None else [name.strip() for name in engines.split(",")]
     result = bench_steps(
         seconds=seconds, runs=_counts(runs), engines=wanted, peers=peers, seed=seed, progress=not quiet
     )
-    Output(json=json, quiet=quiet).result(to_json(result.as_dict()) if json else result.table())
+    _tell(result, Output(json=json, quiet=quiet))
+
+
+def _tell(found: Any, output: Output, figure: Path | None = None, *, overwrite: bool = False) -> None:
+    """Print a measurement, as data where the output is JSON, after its figure has been written where one is wanted."""
+    from minmaxcon.results import png, to_json, write_file
+
+    if figure is not None:
+        write_file(figure, png(found.figure()), overwrite=overwrite)
+    output.result(to_json(found.as_dict()) if output.json else found.table())
 
 
 @bench.command
@@ -317,11 +324,10 @@ def target(
     quiet
         Show no progress.
     """
-    from minmaxcon.results import check_file, png, to_json, write_file
+    from minmaxcon.results import check_file
 
     from .study.to_target import bench_target
 
-    output = Output(json=json, quiet=quiet)
     if figure is not None:
         check_file(figure, overwrite=overwrite)
     found = bench_target(
@@ -338,9 +344,7 @@ def target(
         data_dir=data_dir,
         progress=not quiet,
     )
-    if figure is not None:
-        write_file(figure, png(found.figure()), overwrite=overwrite)
-    output.result(to_json(found.as_dict()) if json else found.table())
+    _tell(found, Output(json=json, quiet=quiet), figure, overwrite=overwrite)
 
 
 @bench.command
@@ -392,11 +396,10 @@ def scale(
     quiet
         Show no progress.
     """
-    from minmaxcon.results import check_file, png, to_json, write_file
+    from minmaxcon.results import check_file
 
     from .study.scale import bench_scale
 
-    output = Output(json=json, quiet=quiet)
     if figure is not None:
         check_file(figure, overwrite=overwrite)
     given = {"rows": rows, "features": features, "constraints": constraints, "groups": groups, "runs": runs}
@@ -406,9 +409,7 @@ def scale(
             raise mm.UnknownName("only", name, given)
     sizes = {name: _counts(given[name], name) for name in chosen}
     found = bench_scale(sizes=sizes, limit=limit, seed=seed, progress=not quiet)
-    if figure is not None:
-        write_file(figure, png(found.figure()), overwrite=overwrite)
-    output.result(to_json(found.as_dict()) if json else found.table())
+    _tell(found, Output(json=json, quiet=quiet), figure, overwrite=overwrite)
 
 
 def _counts(text: str, option: str = "runs") -> list[int]:

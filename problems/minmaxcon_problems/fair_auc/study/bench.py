@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,6 +24,7 @@ from minmaxcon.registry import plugin, plugin_names
 from minmaxcon.results import describe_machine, load_average, one_thread, versions
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 
+from .bench_result import BenchResult
 from .peers import Peer, installed_peers
 
 __all__ = ["PeerTime", "ProblemTime", "StepTime", "StepsResult", "Target", "bench_steps", "targets"]
@@ -87,8 +88,8 @@ class Target:
     met: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class StepsResult:
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class StepsResult(BenchResult):
     """The times of a measurement, and of all problems where JAX is installed.
 
     Beside them stand the aims, notes on a busy machine and missing peers, and what repeats the measurement.
@@ -98,14 +99,6 @@ class StepsResult:
     problems: list[ProblemTime]
     peers: list[PeerTime]
     targets: list[Target]
-    notes: list[str]
-    settings: dict[str, Any]
-    machine: dict[str, Any]
-    versions: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON knows it."""
-        return asdict(self)
 
     def table(self) -> str:
         """Return the table that ``minmaxcon bench steps`` prints."""

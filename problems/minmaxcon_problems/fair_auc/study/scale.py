@@ -7,7 +7,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from minmaxcon_problems.fair_auc.datasets import dataset_from
 from minmaxcon_problems.fair_auc.metrics import resolve_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
+from .bench_result import BenchResult
 from .to_target import synthetic_rows
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ AXES: Mapping[str, tuple[int, ...]] = {
     "groups": (2, 8, 32, 128),
     "runs": (1, 16, 256),
 }
-"""What grows, and its default sizes."""
+"""The quantities that grow, each with its default sizes."""
 
 _ROWS, _FEATURES, _BATCH, _BLOCK = 5_000, 20, 100, 50
 _MEASURED = ("step", "solve", "peak")
@@ -85,20 +86,12 @@ class Growth:
     peak: float
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ScaleResult:
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class ScaleResult(BenchResult):
     """The points and exponents of a measurement, its settings, and the machine."""
 
     points: list[Point]
     growth: list[Growth]
-    notes: list[str]
-    settings: dict[str, Any]
-    machine: dict[str, Any]
-    versions: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON knows it."""
-        return asdict(self)
 
     def table(self) -> str:
         """Return the tables that ``minmaxcon bench scale`` prints."""

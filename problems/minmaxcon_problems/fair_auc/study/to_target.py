@@ -14,7 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import resolve_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
+from .bench_result import BenchResult
 from .peers import Peer, installed_peers
 
 if TYPE_CHECKING:
@@ -100,19 +101,11 @@ class Reached:
     setting: str = ""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TargetResult:
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class TargetResult(BenchResult):
     """Rows of the table, notes on what was left out, and what repeats the measurement."""
 
     reached: list[Reached]
-    notes: list[str]
-    settings: dict[str, Any]
-    machine: dict[str, Any]
-    versions: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON knows it."""
-        return asdict(self)
 
     def table(self) -> str:
         """Return the table that ``minmaxcon bench target`` prints."""
@@ -226,12 +219,13 @@ def bench_target(
                 for method, (setting, looks) in runs.items()
                 for share in targets
             ]
+    settings = {"kappa": kappa, "repeats": repeats, "limit": limit, "search": search, "seed": seed}
     return TargetResult(
-        found,
-        list(dict.fromkeys(notes)),
-        {"kappa": kappa, "repeats": repeats, "limit": limit, "search": search, "seed": seed, "targets": list(targets)},
-        describe_machine(),
-        versions(),
+        reached=found,
+        notes=list(dict.fromkeys(notes)),
+        settings={**settings, "targets": list(targets)},
+        machine=describe_machine(),
+        versions=versions(),
     )
 
 

@@ -45,7 +45,7 @@ _IN_FOLDS = 40
 """Outer steps of the fits in folds, whose last digits are less than chance."""
 
 _FROM_TARGET = re.compile(r"the true measure is \S+ from its target")
-"""What a solve says of its own target, which need not be the one that was asked for."""
+"""The words in which a solver gives the distance from the goal of its run, which need not be the target of the fit."""
 
 _TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE)
 
