@@ -311,11 +311,7 @@ class _Judge:
         rows: Any = self.validation
         scores = self.target.model_for(self.train).predict(self.parameters(run), rows.features)
         masks, weight = comparison_masks(self.target.metric, rows), self.validation_weight
-        found = []
-        for g in range(0, masks.shape[1], 2):
-            sides = [np.flatnonzero(masks[:, k]) for k in (g, g + 1)]
-            weights = None if weight is None else (weight[sides[0]], weight[sides[1]])
-            found.append(float(metrics.auc(scores[sides[0]], scores[sides[1]], weights=weights)))
+        found = [_auc(scores, masks[:, g], masks[:, g + 1], weight) for g in range(0, masks.shape[1], 2)]
         return np.array(found[::2]) - np.array(found[1::2]), self.measured(run)[1].value
 
     def constant(self, run: mm.Solution) -> bool:
@@ -468,16 +464,13 @@ class _Watch:
 
     def __call__(self, progress: mm.Progress) -> None:
         """Look at the models of all runs."""
+        judge, rows = self.judge, self.judge.validation
+        model = judge.target.model_for(judge.train)
         for run, x in enumerate(np.asarray(progress.outcome.x, dtype=np.float64)):
-            judge = self.judge
-            parameters, model = x[: judge.target.model_for(judge.train).dimension], judge.target.model_for(judge.train)
-            rows = judge.validation
+            parameters = x[: model.dimension]
             if rows is None or is_constant(scores := model.predict(parameters, rows.features)):
                 continue
-            sides = [np.flatnonzero(rows.label > 0), np.flatnonzero(rows.label < 0)]
-            weight = judge.validation_weight
-            weights = None if weight is None else (weight[sides[0]], weight[sides[1]])
-            area = float(metrics.auc(scores[sides[0]], scores[sides[1]], weights=weights))
+            area = _auc(scores, rows.label > 0, rows.label < 0, judge.validation_weight)
             if area > self._seen[run][0] and self._fair(parameters, self.goals[run]):
                 self._seen[run] = area, x.copy()
 
@@ -490,14 +483,22 @@ class _Watch:
         return bool(gap <= abs(goal) + _MARGIN)
 
     def best(self, solution: mm.Solution, run: int) -> mm.Solution:
-        """Return a solution with the best model of its run, where there was any."""
+        """Return a solution with the best model of its run, where there was any; an earlier one is not stationary."""
         x = self._seen[run][1]
         if x is None or np.array_equal(x, solution.x):
             return solution
         told = (
             "Of the models that training passed this is the best on held-out rows; what the solver says is of the last."
         )
-        return replace(solution, x=x, reason=f"{solution.reason} {told}")
+        status = mm.Status.BUDGET if solution.status is mm.Status.SOLVED else solution.status
+        return replace(solution, x=x, status=status, reason=f"{solution.reason} {told}")
+
+
+def _auc(scores: Any, first: Any, second: Any, weight: Any) -> float:
+    """Return the AUC of one subset of rows (n,) of booleans against another, weighted where rows have a weight."""
+    sides = np.flatnonzero(first), np.flatnonzero(second)
+    weights = None if weight is None else (weight[sides[0]], weight[sides[1]])
+    return float(metrics.auc(scores[sides[0]], scores[sides[1]], weights=weights))
 
 
 def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:

@@ -194,6 +194,16 @@ def test_early_stopping_counts_prices_by_held_out_rows(gap: float) -> None:
         assert found.price <= 1e-3
 
 
+def test_a_model_that_training_passed_is_not_called_stationary() -> None:
+    solution, watch = mm.solve(mm.load_problem("toy"), seed=0), fit._Watch(None, [1.0])
+    assert solution.status is mm.Status.SOLVED
+    assert watch.best(solution, 0) is solution
+    watch._seen = [(0.9, solution.x)]
+    assert watch.best(solution, 0) is solution
+    watch._seen = [(0.9, solution.x + 0.1)]
+    assert watch.best(solution, 0).status is mm.Status.BUDGET
+
+
 @pytest.mark.parametrize("early", [False, True])
 def test_prices_are_at_least_zero_and_reasons_speak_of_the_target_asked_for(
     early: bool, monkeypatch: pytest.MonkeyPatch
