@@ -192,13 +192,15 @@ class Codec:
         kind = next(iter(tree))
         return readers[kind](tree[kind])
 
-    def _changed(self, difference: Mapping[str, Any]) -> MinMaxProblem:
+    def _changed(self, difference: Mapping[str, Any]) -> Any:
         """Return the problem that differs so from the one that it was made of."""
-        root = self._parts[difference["of"]]
+        found = self._parts[difference["of"]]
         if difference["data"] is not None:
-            root = root.on(difference["data"])
-        proximal = difference["proximal"]
-        found: MinMaxProblem = root.with_bounds(*difference["bounds"])
+            found = found.on(difference["data"])
+        bounds, proximal = difference["bounds"], difference["proximal"]
+        own = [constraint.bound for constraint in found.constraints]
+        if len(bounds) != len(own) or not all(map(np.array_equal, bounds, own)):
+            found = found.with_bounds(*bounds)  # new constraints, by which a block would not be known again
         return found if proximal is None else found.with_proximal(proximal.center, proximal.weight)
 
     def _found(self, name: str) -> Any:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
+from threadpoolctl import threadpool_info
 
 from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
 from minmaxcon.errors import DataError
@@ -339,7 +339,7 @@ def record(
     notes : list of str, optional
         Sentences for the reader.
     """
-    worst = max(measured["constraints"], default=-math.inf)
+    worst = max(measured["constraints"])
     feasible = bool(worst <= FEASIBLE)
     reason = str(solution.reason)
     if solution.status is Status.SOLVED and not feasible:
@@ -391,10 +391,6 @@ def versions() -> dict[str, Any]:
 
 def _threads() -> int:
     """Return how many threads the linear algebra uses."""
-    try:
-        from threadpoolctl import threadpool_info
-    except ImportError:
-        return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
     return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
 
 

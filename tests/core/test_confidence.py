@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import minmaxcon as mm
 from minmaxcon.core import confidence as module
 from minmaxcon.core.confidence import _around, look, share_of_look, student
 from tests.normal_stream import COSTS, FUNCTIONS, POINTS, Normal, half_space, true_values
+from tests.problem_library import HalfSquare, Linear
 
 X = np.array([[0.7, -0.2, 0.4]])
 
@@ -138,6 +140,51 @@ def test_runs_proximal_terms_and_single_precision() -> None:
     assert low.upper.dtype == np.float64
     short, _ = half_space(limit=100)
     assert look(short.at_level(best), [X], y[:1], a[:1], position, samples=64, beta=0.1) is None
+
+
+def test_a_lagrangian_is_bounded_in_the_runs_whose_proximal_term_covers_the_modulus() -> None:
+    """One run has a term that covers the modulus of 1 and one has not; without a term nothing is bounded."""
+    data, weights = Normal(), np.array([2.0, 0.5])
+    functions = [Dented(), Linear(0.2)]
+    problem = mm.MinMaxProblem(functions[0], functions[1:], mm.Ball(3, 3.0), data)
+    y, a, x = np.array([[0.5, 0.5]] * 2), np.zeros((2, 0)), np.concatenate([X, X])
+    level = problem.with_proximal(np.zeros((2, 3)), weights).at_level(np.zeros(2))
+    position = mm.Position.start(np.random.default_rng(0))
+    found = look(level, [x], y, a, position, samples=6400, beta=0.01)
+    assert found is not None
+    # 0.5 (|x - E p|^2 / 2 + c - |x|^2 / 2 + <E q, x> - 0.2) + |x|^2 is least at (E p - E q) / 4
+    least = (POINTS - COSTS) / 4.0
+    terms = true_values(least)
+    exact = 0.5 * (terms["square"] - 0.5 * least @ least + terms["linear"] - 0.2) + least @ least
+    assert exact - 0.5 <= found.lower[0] <= exact
+    assert found.lower[1] == -np.inf
+    plain = look(replace(level, proximal=None), [x], y, a, position, samples=640, beta=0.1)
+    assert plain is not None
+    assert (plain.lower == -np.inf).all()
+
+
+class Dented(HalfSquare):
+    """Half the squared distance less half the squared norm, which is linear and declares a modulus of 1."""
+
+    modulus = 1.0
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        value = found.F - 0.5 * (x * x).sum(-1)
+        return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) - y[..., None] * x)
+
+
+def test_the_mean_is_that_of_the_rows_that_are_read() -> None:
+    """Each once: the rows of a look in two halves are those of the position, drawn again."""
+    problem, best = half_space()
+    position = mm.Position.start(np.random.default_rng(5))
+    level = problem.at_level(best)
+    found = look(level, [X], np.array([[0.5, 0.5]]), np.zeros((1, 0)), position, samples=640, beta=0.1)
+    assert found is not None
+    assert found.samples == found.position.samples == 640
+    batches, _ = problem.data.draw(position, 16, 40)
+    values = [problem.family.evaluate(X, batch).F[0] for batch in batches]
+    np.testing.assert_allclose(found.mean[0, 0], np.mean(values, axis=0), rtol=1e-12)
 
 
 def test_the_bound_of_the_first_function_takes_the_inner_variables_of_the_duals() -> None:

@@ -155,6 +155,47 @@ def test_means_that_are_not_those_of_the_rows_prove_nothing() -> None:
     assert "below its tangent" in proved(problem, [0.5, 0.5], []).fault
 
 
+class Sunk(Linear):
+    """Linear in any unit, and its family believes that its mean is lower by half a unit."""
+
+    def __init__(self, unit: float, bound: float = 0.0) -> None:
+        super().__init__(bound)
+        self.unit = unit
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(self.unit * found.F, found.G, lambda y, a: self.unit * found.pullback(y, a))
+
+    @classmethod
+    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+        return Lowered(constraints)
+
+
+class Lowered(Known):
+    def means(self, x: Any, data: mm.Source) -> mm.Evaluation:
+        _, batch = next(data.chunks())
+        found = SeparateFamily(self.constraints).evaluate(x, batch)
+        return mm.Evaluation(found.F - 0.5 * self.constraints[0].unit, found.G, found.pullback)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9])
+def test_means_that_are_not_those_of_the_rows_are_not_believed_in_any_unit(unit: float) -> None:
+    problem = mm.MinMaxProblem(Sunk(unit), [Sunk(unit, 0.5 * unit)], mm.Ball(3, 6.0), cases.finite("points", "costs"))
+    found = proved(problem, [1.0, 0.0], [])
+    assert found.fault == ""
+    least = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
+    assert found.lower == pytest.approx(unit * least, rel=1e-6)
+
+
+def test_a_steep_function_on_a_small_set_is_above_its_tangents() -> None:
+    """The allowance for rounding is positive, although values are small beside the slope."""
+    data = mm.Finite({"costs": np.array([[-1000.0, 1.0, 2.0], [-1002.0, 3.0, 0.0]])})
+    problem = mm.MinMaxProblem(Linear(), [Linear(0.0)], mm.Ball(3, 0.1), data)
+    found = proved(problem, [1.0, 0.0], [])
+    assert found.fault == ""
+    assert found.lower == pytest.approx(-0.1 * math.sqrt(1001.0**2 + 2.0**2 + 1.0), rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", [0, 2])
 def test_a_wrong_gradient_makes_no_false_claim(seed: int) -> None:
     wrong_gradients([seed])

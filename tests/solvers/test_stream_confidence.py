@@ -88,15 +88,17 @@ def test_a_stream_that_ends_leaves_an_estimate() -> None:
 
 
 def test_functions_that_are_not_convex_are_confirmed_one_by_one() -> None:
-    """No bound is mixed, and none is drawn from below."""
+    """No bound is mixed, and none is drawn from below: what ends a solve is the value of a query beside its first."""
     problem, _ = half_space()
     objective, (constraint,) = problem.objective, problem.constraints
     for function in (objective, constraint):
         function.convex = False
     plain = replace(problem, objective=objective, constraints=[constraint])
-    solution = mm.solve(plain, solver())
+    solution = mm.solve(plain, solver(levels=8, tolerance=0.5))
     assert solution.certificate.lower == -np.inf
     assert not solution.feasible or float(COSTS @ solution.x) <= BOUND
+    assert solution.status is mm.Status.BUDGET
+    assert solution.reason.startswith("The level-set rule U >= -eps_opt holds, U being 0.4")
 
 
 def test_runs_on_a_stream_are_those_alone() -> None:
