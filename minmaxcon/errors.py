@@ -228,12 +228,34 @@ class CheckpointWarning(UserWarning):
 class EngineWarning(UserWarning):
     """A problem whose engine compiles is solved by a method that is not compiled.
 
+    Parameters
+    ----------
+    engine : str
+        The engine.
+    solver : str
+        The solver whose steps are not compiled, as its title says it.
+
     Examples
     --------
     >>> import minmaxcon as mm
-    >>> issubclass(mm.EngineWarning, UserWarning)
-    True
+    >>> print(mm.EngineWarning("jax", "SFLS(MirrorProx)"))  # doctest: +NORMALIZE_WHITESPACE
+    engine="jax" compiles nothing here, as the steps of SFLS(MirrorProx) are not compiled:
+    name a method whose steps are, such as SFLS(SMD()), or leave the engine out.
     """
+
+    def __init__(self, engine: str, solver: str) -> None:
+        self.engine, self.solver = engine, solver
+        super().__init__(self.told(f'engine="{engine}"', "SFLS(SMD())"))
+
+    def told(self, engine: str, method: str) -> str:
+        """Return the message, with the engine and a method that is compiled as they are typed."""
+        return (
+            f"{engine} compiles nothing here, as the steps of {self.solver} are not compiled: "
+            f"name a method whose steps are, such as {method}, or leave the engine out."
+        )
+
+    def __reduce__(self) -> tuple[type[EngineWarning], tuple[str, str]]:
+        return type(self), (self.engine, self.solver)
 
 
 class MissingDependency(MinMaxConError, ImportError):

@@ -65,7 +65,9 @@ class Output:
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
-            if issubclass(category, mm.WeakConvexityWarning | mm.EngineWarning):
+            if isinstance(message, mm.EngineWarning):
+                self.note(f"note: {message.told(f'--engine {message.engine}', '--solver sfls')}")
+            elif issubclass(category, mm.WeakConvexityWarning):
                 self.note(f"note: {message}")
             else:
                 shown(message, category, *place, **named)

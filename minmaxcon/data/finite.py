@@ -37,7 +37,7 @@ class Finite(Source):
     size : int
         Number n of samples.
     arrays : dict
-        The converted arrays.
+        The converted arrays, copies; those of NumPy cannot be written into.
 
     Raises
     ------
@@ -81,6 +81,7 @@ class Finite(Source):
             # What JAX compiles reads the copy on the device; all other code sees NumPy arrays, here the same memory.
             seen = np.asarray(self._placed[name]) if device == "cpu" else found
             self.arrays[name] = seen if compiles(engine) else self._placed[name]
+            _protect(self.arrays[name])
         if len(set(lengths.values())) > 1:
             raise InvalidInput("arrays", lengths, "all arrays must have one row per sample.")
         self.size = next(iter(lengths.values()))
@@ -143,6 +144,14 @@ def _converted(name: str, value: Any, xp: Namespace, dtype: str) -> Any:
     if found.ndim == 0:
         raise InvalidInput(name, value, f"{remedy}.")
     return found
+
+
+def _protect(value: Any) -> None:
+    """Let nobody write into an array: what solvers keep of the rows, such as moments, would be that of others."""
+    parts = (value.data, value.indices, value.indptr) if hasattr(value, "tocsr") else (value,)
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part.setflags(write=False)
 
 
 def _check_finite(name: str, value: Any, dtype: str) -> None:

@@ -70,6 +70,25 @@ class PairCounts:
     first: NDArray[np.float64]
     second: NDArray[np.float64]
 
+    def tied(self) -> PairCounts:
+        """Return what the pairs say if all rows have one score.
+
+        Examples
+        --------
+        >>> from minmaxcon.metrics import ScoreRuns
+        >>> runs = ScoreRuns(2)
+        >>> runs.add([3.0, 1.0, 2.0, 0.0], [1, 1, 0, 0])
+        >>> runs.counts().tied().auc([False, True], [True, False])
+        0.5
+        """
+        rows, half = self.counts.tolist(), 0.5 * self.counts
+        return PairCounts(
+            self.counts,
+            [[own * other for other in rows] for own in rows],
+            np.multiply.outer(self.counts, half),
+            np.multiply.outer(self.counts, np.multiply.outer(half, half)),
+        )
+
     def auc(self, own: Any, other: Any) -> float:
         """Return the AUC of two sets of cells, boolean arrays (C,), half a pair for a tie; NaN where one is empty."""
         mine, theirs = np.flatnonzero(own), np.flatnonzero(other)

@@ -186,12 +186,7 @@ def solve(
     """
     solver = _fitting(problem, solver)
     if not solver.compiled and uncompiled(problem):
-        warnings.warn(
-            f"engine={problem.data.engine!r} compiles nothing here, as the steps of {solver.title} are not compiled: "
-            "name a method whose steps are, such as SFLS(SMD()), --solver sfls, or leave the engine out.",
-            EngineWarning,
-            stacklevel=2,
-        )
+        warnings.warn(EngineWarning(problem.data.engine, solver.title), stacklevel=2)
     callbacks = _functions(callbacks)
     if time_limit is not None:
         time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)

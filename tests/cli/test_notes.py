@@ -9,16 +9,27 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.cli.output import Output
 
+COMPILED = (
+    "--engine jax compiles nothing here, as the steps of SFLS(MirrorProx) are not compiled: "
+    "name a method whose steps are, such as --solver sfls, or leave the engine out."
+)
+OURS = [
+    (mm.WeakConvexityWarning("weight=1 is not above 3."), "weight=1 is not above 3."),
+    (mm.EngineWarning("jax", "SFLS(MirrorProx)"), COMPILED),
+]
+
 
 @pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize("json", [False, True])
-@pytest.mark.parametrize("kind", [mm.WeakConvexityWarning, mm.EngineWarning])
-def test_a_warning_of_ours_is_one_line(kind: type[Warning], json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("warning, shown", OURS)
+def test_a_warning_of_ours_is_one_line_with_options_as_they_are_typed(
+    warning: Warning, shown: str, json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Output(json=json, quiet=False).guarded():
-        warnings.warn("weight=1 is not above 3.", kind, stacklevel=1)
+        warnings.warn(warning, stacklevel=1)
         warnings.warn("another library's", DeprecationWarning, stacklevel=1)
     done = capsys.readouterr()
-    assert (done.out, done.err) == ("", "minmaxcon: note: weight=1 is not above 3.\n")
+    assert (done.out, done.err) == ("", f"minmaxcon: note: {shown}\n")
 
 
 @pytest.mark.filterwarnings("always")

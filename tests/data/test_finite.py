@@ -275,6 +275,22 @@ def test_copies_draw_the_same(source: mm.Finite, clone: Any) -> None:
     np.testing.assert_array_equal(drawn(copied, position(), 3, 4)[0], drawn(source, position(), 3, 4)[0])
 
 
+@pytest.mark.parametrize("kind", ["numpy", "float32", "sparse"])
+def test_rows_cannot_be_changed_in_place(kind: str) -> None:
+    """What solvers keep of them, such as moments, would be that of other rows. The caller's own arrays stay free."""
+    given = {"features": scipy.sparse.csr_array(DENSE) if kind == "sparse" else DENSE.copy(), "weights": WEIGHTS.copy()}
+    data = mm.Finite(given, dtype="float32" if kind == "float32" else "float64")
+    kept = data.arrays["features"].data if kind == "sparse" else data.arrays["features"]
+    for held in (kept, data.arrays["weights"]):
+        with pytest.raises(ValueError, match="read-only"):
+            held[0] = 7.0
+    for _, batch in data.chunks(20):
+        with pytest.raises(ValueError, match="read-only"):
+            batch["weights"][0] = 7.0
+    (given["features"].data if kind == "sparse" else given["features"])[:1] = 7.0
+    assert 7.0 not in plain(data.arrays["features"])
+
+
 def test_a_deep_copy_is_independent(source: mm.Finite) -> None:
     copied = copy.deepcopy(source)
     copied.arrays["weights"][:] = 0.0

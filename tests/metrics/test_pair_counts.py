@@ -49,6 +49,15 @@ def test_intervals_are_those_of_delong() -> None:
         assert (gap.value, gap.lower, gap.upper) == pytest.approx((folded.value, folded.lower, folded.upper), abs=2e-4)
 
 
+def test_rows_that_tie_are_those_of_one_score() -> None:
+    rng = np.random.default_rng(2)
+    cells = rng.integers(4, size=500)
+    found, same = counted(rng.normal(size=500), cells, 100).tied(), counted(np.ones(500), cells, 100)
+    assert found.doubled == same.doubled
+    for name in ("counts", "first", "second"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(same, name))
+
+
 def test_what_cannot_be_counted() -> None:
     runs = ScoreRuns(2)
     with pytest.raises(mm.InvalidInput, match="give at least one"):

@@ -94,7 +94,9 @@ def test_epochs_of_variance_reduction_of_all_problems(problem: str) -> None:
 
 def test_a_method_that_compiles_nothing_says_so() -> None:
     """The automatic choice makes exact passes on small data: it is told, and gives NumPy's bits."""
-    with pytest.warns(mm.EngineWarning, match=r"SFLS\(oracle=MirrorProx\).* --solver sfls, or leave the engine out"):
+    with pytest.warns(
+        mm.EngineWarning, match=r'^engine="jax" .* SFLS\(oracle=MirrorProx\).* SFLS\(SMD\(\)\), or leave the engine out'
+    ):
         found = mm.solve(mm.load_problem("toy", engine="jax"), seed=0)
     np.testing.assert_array_equal(found.x, mm.solve(mm.load_problem("toy"), seed=0).x)
 

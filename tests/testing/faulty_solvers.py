@@ -100,7 +100,9 @@ class UnrepeatableSolver(QuickLevels):
 
 class WritesData(QuickLevels):
     def step(self, state: Any) -> Any:
-        state.problem.data.arrays["points"][0] += 1e-9
+        rows = state.problem.data.arrays["points"]
+        rows.setflags(write=True)
+        rows[0] += 1e-9
         return super().step(state)
 
 

@@ -487,9 +487,10 @@ class SuccessiveApproximation(Solver):
             miss, after = float(state.best.violation[j]), f"after {state.outer} outer steps"
             if state.correction is not None:
                 verdicts[j] = Status.BUDGET, f"{after}, {_estimated(state, j)}"
+            elif miss <= 0:
+                verdicts[j] = Status.BUDGET, f"{after} the true measure meets its target."
             else:
-                status = Status.BUDGET if miss <= 0 else Status.OUT_OF_REACH
-                verdicts[j] = status, f"{after} the true measure is {miss:+.3g} from its target."
+                verdicts[j] = Status.OUT_OF_REACH, f"{after} the true measure is {miss:+.3g} from its target."
         return state.judged(verdicts)
 
     def _aimed_lower(self, state: SuccessiveState, runs: Any, missed: Any, step: LinearisedStep, accepted: Any) -> Any:

@@ -24,6 +24,7 @@ __all__ = [
     "evaluation",
     "measured_model",
     "measured_scores",
+    "rounding_of",
     "scores_of",
     "target_cautions",
 ]
@@ -34,12 +35,20 @@ def scores_of(problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
     model = problem.details.model
     w = np.asarray(x, dtype=np.float64)[: model.dimension]
     scores = model.predict(w, features)
+    return np.full_like(scores, scores.mean()) if np.ptp(scores) <= rounding_of(model, w, features) else scores
+
+
+def rounding_of(model: mm.Model, w: Any, features: Any) -> float:
+    """Return by how much scores of features (n, d) may differ from rounding; 0 where the model is not linear.
+
+    Features are alike in size, and so are the rounding errors of weights. The constant model of features that depend on
+    each other may have large weights, whose terms cancel.
+    """
     if not isinstance(model, mm.Linear):
-        return scores
-    # Features are alike in size, and so are the rounding errors of weights. The constant model of features that depend
-    # on each other may have large weights, whose terms cancel.
-    largest = float(np.abs(w).max(initial=0.0)) * np.asarray(abs(features).sum(axis=1)).max(initial=0.0)
-    return np.full_like(scores, scores.mean()) if np.ptp(scores) <= _ONE_SCORE * largest else scores
+        return 0.0
+    return (
+        _ONE_SCORE * float(np.abs(w).max(initial=0.0)) * float(np.asarray(abs(features).sum(axis=1)).max(initial=0.0))
+    )
 
 
 def evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:

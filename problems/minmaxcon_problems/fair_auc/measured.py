@@ -21,6 +21,7 @@ from minmaxcon.metrics import AUCEstimate, AUCStatistic
 from .metrics import SUBSET_NAMES, FairnessMetric, MetricSet, Subset, SubsetLike
 
 __all__ = [
+    "ROUNDING",
     "Cell",
     "Compared",
     "GroupGap",
@@ -31,6 +32,9 @@ __all__ = [
     "is_constant",
     "measured",
 ]
+
+ROUNDING = 1e-13
+"""The share of the largest score by which scores may differ from rounding."""
 
 _FEW = 10
 """Rows of a cell below which a result says that intervals are wide."""
@@ -247,7 +251,7 @@ class _Statistics:
     def of(
         cls, scores: Any, label: Any, groups: Sequence[GroupSigns], metric: FairnessMetric | MetricSet, row_weight: Any
     ) -> _Statistics:
-        found = []
+        found, scores = [], np.zeros_like(scores) if is_constant(scores) else scores
         for one, group in itertools.product(metric.members, groups):
             masks = one.masks(label, group.signs)
             names = [f"{name} ({subset})" for name, subset in zip(SUBSET_NAMES, one.subsets, strict=True)]
@@ -296,7 +300,7 @@ def compared(
 ) -> Compared:
     """Compare two scores, each (n,), of the same rows; other arguments and errors are those of :func:`measured`."""
     statistics = [_Statistics.of(each, label, groups, metric, row_weight) for each in scores]
-    if _same_ranks(*scores):  # no draw of rows could tell them apart
+    if all(map(is_constant, scores)) or _same_ranks(*scores):  # no draw of rows could tell them apart
         statistics[1] = statistics[0]
     one, other = statistics
     results = [
@@ -445,7 +449,7 @@ def gap_and_area(
 
 def is_constant(scores: Any) -> bool:
     """Whether scores (n,) are all the same, up to rounding."""
-    return scores.size == 0 or float(np.ptp(scores)) <= 1e-13 * float(np.abs(scores).max())
+    return scores.size == 0 or float(np.ptp(scores)) <= ROUNDING * float(np.abs(scores).max())
 
 
 def _same_ranks(one: Any, other: Any) -> bool:

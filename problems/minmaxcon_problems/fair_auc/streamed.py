@@ -25,7 +25,9 @@ from minmaxcon.metrics import PairCounts, ScoreRuns
 from minmaxcon.tables import Column, ColumnEncoding, LibsvmEncoding, Table, TableBlocks, TableEncoding, file_format
 
 from .bounds import Details
+from .evaluation import rounding_of
 from .labelled import group_of, label_of
+from .measured import ROUNDING
 from .metrics import FairnessMetric
 from .surrogate.build import assemble, pair_masks
 
@@ -513,16 +515,22 @@ def score_cells(
     pieces: Iterable[tuple[Any, Any]],
     exchange: Callable[[Any], Sequence[Any]] | None = None,
     models: int = 1,
+    rounding: Callable[[Any], float] = lambda _: 0.0,
 ) -> list[CellScores]:
     """Return what the scores of all rows say, for each of some models, by one pass: exactly, however many they are.
 
     ``score`` gives the scores (models, b) of features (b, d), and ``pieces`` yields features and cells (b,); with
-    ``exchange`` each of several processes passes over its own rows.
+    ``exchange`` each of several processes passes over its own rows. Scores that differ by no more than ``rounding`` of
+    the features, or than that of the scores themselves, are one score.
     """
     runs = [ScoreRuns(4) for _ in range(models)]
     counts, means, spreads = np.zeros(4), np.zeros((models, 4)), np.zeros((models, 4))
+    low, high, error = np.full(models, np.inf), np.full(models, -np.inf), np.zeros(models)
 
-    def add(found: Any, cells: Any) -> None:
+    def add(found: Any, cells: Any, own_error: float) -> None:
+        if found.size:
+            low[:], high[:] = np.minimum(low, found.min(axis=1)), np.maximum(high, found.max(axis=1))
+            error[:] = np.maximum(error, np.maximum(own_error, ROUNDING * np.abs(found).max(axis=1)))
         for each, scores in zip(runs, found, strict=True):
             each.add(scores, cells)
         for which in range(4):
@@ -534,10 +542,13 @@ def score_cells(
                 means[:, which] += apart * size / total
                 counts[which] = total
 
-    own = ((np.asarray(score(features), dtype=np.float64).reshape(models, -1), cells) for features, cells in pieces)
+    own = (
+        (np.asarray(score(features), dtype=np.float64).reshape(models, -1), cells, rounding(features))
+        for features, cells in pieces
+    )
     if exchange is None:
-        for scores, cells in own:
-            add(scores, cells)
+        for part in own:
+            add(*part)
     else:
         while True:
             parts = exchange(next(own, None))
@@ -546,7 +557,9 @@ def score_cells(
             for part in parts:
                 if part is not None:
                     add(*part)
-    return [CellScores(each.counts(), *moments) for each, *moments in zip(runs, means, spreads, strict=True)]
+    found = [each.counts() for each in runs]
+    found = [each.tied() if same else each for each, same in zip(found, high - low <= error, strict=True)]
+    return [CellScores(each, *moments) for each, *moments in zip(found, means, spreads, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -601,7 +614,9 @@ def large_evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     losses: list[float] = []
     for name, part in (("train", dataset.train), ("test", dataset.test)):
-        (scores,) = score_cells(score, part.pieces(), dataset.exchange)
+        (scores,) = score_cells(
+            score, part.pieces(), dataset.exchange, rounding=lambda features: rounding_of(model, w, features)
+        )
         gap, area = scores.gap(details.metric), scores.area()
         found[name] = {
             "auc": area.value,

@@ -19,7 +19,7 @@ from minmaxcon.testing import check_problem
 from minmaxcon_problems.fair_auc import FairAUCClassifier, build_problem, resolve_metric
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.streamed import CELLS, large_problem, load_large, too_large
+from minmaxcon_problems.fair_auc.streamed import CELLS, large_evaluation, large_problem, load_large, too_large
 
 N = 6000
 COLUMNS: dict[str, Any] = {"label": "y", "sensitive": "g", "positive": "yes"}
@@ -102,6 +102,17 @@ def test_problems_of_one_data_set_do_not_change_one_another(large: Any) -> None:
         points = alone.primal.sample(np.random.default_rng(0), 3)
         found, expected = (exact_values(one.family, points, one.data) for one in (problem, alone))
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_scores_that_rounding_alone_tells_apart_are_one_score(large: Any) -> None:
+    """The columns of the kinds sum up to one, so that a weight for each in its own unit tells no rows apart."""
+    problem = large_problem(large, resolve_metric("group"), 0.1)
+    x = np.zeros(problem.primal.dimension)
+    x[3:6] = 7.0 * large.standardizer.scale[3:6]
+    scores = in_memory(large).features @ x[:6]
+    assert 0 < np.ptp(scores) < 1e-13
+    found = large_evaluation(problem, x)
+    assert [(found[part]["auc"], found[part]["auc_gap"]) for part in ("train", "test")] == [(0.5, 0.0)] * 2
 
 
 def test_a_solve_of_a_sorted_file_is_as_good_as_one_in_memory(folder: Path, large: Any) -> None:

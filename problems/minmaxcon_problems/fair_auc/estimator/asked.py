@@ -166,7 +166,8 @@ def signs_of(monotonic_cst: Any, names: Sequence[str], *, named: bool, use_group
                 raise mm.UnknownName("monotonic_cst", str(name), names)
         given = [monotonic_cst.get(name, 0) for name in names]
     signs = np.asarray(given)
-    if signs.shape != (len(names),) or signs.dtype.kind not in "iuf" or not np.isin(signs, (-1, 0, 1)).all():
+    answers = any(isinstance(sign, bool | np.bool_) for sign in np.ravel(np.asarray(given, dtype=object)))
+    if answers or signs.shape != (len(names),) or signs.dtype.kind not in "iuf" or not np.isin(signs, (-1, 0, 1)).all():
         need = f"must give 1 (rising), -1 (falling) or 0 (either) for each of {len(names)} features, or some by name."
         raise mm.InvalidInput("monotonic_cst", monotonic_cst, need)
     return signs.astype(np.int8) if signs.any() else None

@@ -16,7 +16,7 @@ so a single sample, of whatever group, gives unbiased F, G and gradients. The pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -132,7 +132,7 @@ class AUCFamily(mm.ConstraintFamily):
             raise mm.Unsupported(
                 "fair AUC constraints of different layouts cannot share a problem: build them together."
             )
-        self._moments: tuple[mm.Source, GroupMoments] | None = None
+        self._moments: tuple[mm.Source, Hashable, GroupMoments] | None = None
         c1, c2 = layout.c1, layout.c2
         pairs = [pair for constraint in constraints for pair in constraint.pairs]
         self.slots = np.array([slot for pair in pairs for slot in (2 * pair, 2 * pair + 1)])
@@ -239,9 +239,15 @@ class AUCFamily(mm.ConstraintFamily):
 
     def _moments_of(self, data: mm.Source) -> GroupMoments:
         data = data.origin  # moments are summed in float64 whatever the precision of the rows
-        if self._moments is None or self._moments[0] is not data:
-            self._moments = (data, GroupMoments.of(data))
-        return self._moments[1]
+        state = _state_of(data)
+        if self._moments is None or self._moments[0] is not data or self._moments[1] != state:
+            self._moments = (data, state, GroupMoments.of(data))
+        return self._moments[2]
+
+
+def _state_of(data: mm.Source) -> Hashable:
+    """Return what changes when the rows do: NumPy's cannot be written into, and torch counts what is written."""
+    return tuple((id(value), getattr(value, "_version", 0)) for value in getattr(data, "arrays", {}).values())
 
 
 @lru_cache(maxsize=16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -43,9 +42,6 @@ _STEPS = 200
 
 _IN_FOLDS = 40
 """Outer steps of the fits in folds, whose last digits are less than chance."""
-
-_FROM_TARGET = re.compile(r"the true measure is \S+ from its target")
-"""The words in which a solver gives the distance from the goal of its run, which need not be the target of the fit."""
 
 _TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE)
 
@@ -537,9 +533,12 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
         status, reason = mm.Status.UNFINISHED, f"{over} No model was found yet that ranks rows."
     elif status in _TRAINING_GOAL_MISSED:  # and what was asked for is met all the same
         status = mm.Status.BUDGET
-        reason = f"The gap meets the target {gap:g}, but in training it did not come to the goal {goal:.4g}."
-    else:
-        reason = _FROM_TARGET.sub("the gap meets its target", reason)
+        own = (
+            f"the goal {goal:.4g}"
+            if any(chosen is one for one in runs)
+            else "the stricter goal that it was trained for"
+        )
+        reason = f"The gap meets the target {gap:g}, but in training it did not come to {own}."
     # What a target costs is counted from the best model that is known, also where that was found with a target.
     known = max(solved.every, key=judge.area)
     if held_out and judge.area(known) <= judge.area(free) + _BETTER:

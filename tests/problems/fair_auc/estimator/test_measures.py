@@ -139,6 +139,16 @@ def test_one_model_compared_with_itself_is_no_different(fair: FairAUCClassifier,
         assert (difference.value, difference.lower, difference.upper, difference.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
+def test_scores_that_rounding_alone_tells_apart_are_one_score(fair: FairAUCClassifier, fresh_rows: Rows) -> None:
+    noise = np.random.default_rng(0).integers(-3, 4, size=(2, len(fresh_rows.y))) * 2.0**-50
+    rows, group = (fresh_rows.X, fresh_rows.y), {"sensitive_features": fresh_rows.group}
+    found = measure_scores(7.0 + noise[0], fresh_rows.y, **group)
+    assert (found.auc.value, found.gap.value) == (0.5, 0.0)
+    assert any("the same in every row" in reason for reason in found.reasons)
+    apart = fair.compare(7.0 + noise[1], *rows, **group)
+    assert apart.second.auc.value == 0.5
+
+
 def test_a_model_with_probabilities_alone_and_another_positive_label(rows: Rows, plain: LogisticRegression) -> None:
     class Probabilities:
         classes_ = plain.classes_

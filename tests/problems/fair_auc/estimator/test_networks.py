@@ -220,7 +220,7 @@ def test_prices_are_at_least_zero_and_reasons_speak_of_the_target_asked_for(
             assert one.price_ >= 0.0
             if one.status_ in (mm.Status.SOLVED, mm.Status.BUDGET):
                 assert "from its target" not in one.reason_
-                seen += "the gap meets its target" in one.reason_
+                seen += "the true measure meets its target" in one.reason_
     assert seen
 
 

@@ -100,6 +100,8 @@ def test_names_and_refusals(rows: Rows) -> None:
         ({"monotonic_cst": {"income": 1}}, "no names of columns", rows.X),
         ({"monotonic_cst": [1, 0]}, "for each of 4 features", rows.X),
         ({"monotonic_cst": [2, 0, 0, 0]}, "must give 1", rows.X),
+        ({"monotonic_cst": [True, 0, 0, 0]}, "must give 1", rows.X),
+        ({"monotonic_cst": {"income": np.True_}}, "must give 1", frame),
         ({"monotonic_cst": [1, 0, 0, 0], "kappa": 0.1}, "acts with max_gap", rows.X),
         ({"monotonic_cst": [1, 0, 0, 0], "method": "bounds"}, "acts with max_gap", rows.X),
         ({"monotonic_cst": [1, 0, 0, 0], "model": "mlp"}, "is for linear models", rows.X),

@@ -73,6 +73,24 @@ def test_means_from_moments_are_those_of_a_pass(kind: str) -> None:
     )
 
 
+@pytest.mark.parametrize("engine", ["numpy", "torch"])
+def test_moments_follow_the_rows(engine: str) -> None:
+    """Rows that torch has written over, and arrays that others have replaced, after a solve."""
+    problem = fair_auc("group", rows=labelled(2, n=90), engine=engine)
+    data: Any = problem.data
+    x = namespace(data.like).asarray(problem.primal.sample(np.random.default_rng(1), 2), data.like)
+    before = to_numpy(problem.family.means(x, data).F)
+    if engine == "torch":
+        data.arrays["features"].mul_(1.5)
+    else:
+        data.arrays["features"] = 1.5 * data.arrays["features"]
+    found, passed = (
+        to_numpy(at(x, rows).F) for at, rows in ((problem.family.means, data), (problem.family.evaluate, data.arrays))
+    )
+    assert found == pytest.approx(passed, rel=1e-10)
+    assert np.abs(found - before).max() > 1e-3
+
+
 def _blind(family: Any) -> Any:
     """Return the family as one that knows no means."""
     blind = copy.copy(family)
