@@ -99,6 +99,16 @@ def test_traced_arrays_agree(dtype: str) -> None:
         np.testing.assert_allclose(result, want, rtol=1e-12 if dtype == "float64" else 1e-5, err_msg=name)
 
 
+def test_an_error_of_ours_passes_through_what_is_compiled() -> None:
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+
+    def refuses(x: Any) -> Any:
+        raise mm.InvalidInput("width", x.shape[-1], "must be at most 3.")
+
+    with pytest.raises(mm.InvalidInput, match=r"^width=4: must be at most 3\."):
+        compiled(refuses)(X)
+
+
 @pytest.mark.parametrize("name", ["torch", "jax"])
 def test_automatic_derivatives(name: str) -> None:
     if name == "jax":

@@ -92,7 +92,8 @@ def with_options(command: Callable[..., Any], plugin: ProblemPlugin | None) -> C
     more = [] if plugin is None else _options_of(plugin, {one.name for one in own})
 
     def run(*arguments: Any, **options: Any) -> Any:
-        return command(*arguments, **options)
+        # What a load takes by any name comes as it was typed.
+        return command(*arguments, **{name.replace("-", "_"): value for name, value in options.items()})
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {one.name: one.annotation for one in (*own, *more)}

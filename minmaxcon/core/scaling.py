@@ -46,9 +46,7 @@ def row_scales(problem: MinMaxProblem) -> Any:
     like = problem.start_point(runs)
     xp, dual = namespace(like), problem.at_level(np.zeros(runs)).dual()
     batches, _ = problem.data.draw(Position.start(rng), 1, min(_ROWS, problem.data.size))
-    batch, slopes = next(batches, None), []
-    if batch is None:
-        return ones
+    batch, slopes = next(batches), []
     points = [like[0], problem.primal.center, *problem.primal.sample(rng, _DRAWN)]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for point in points:

@@ -82,6 +82,22 @@ def test_help_lists_them_and_imports_none(call: Callable[..., Any], install: Cal
     assert not {"foreign_good", "foreign_broken"}.intersection(sys.modules)
 
 
+def test_help_is_read_from_packages_and_from_folders_that_share_a_name(
+    call: Callable[..., Any], install: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, path in (("one", "shared_space/plain.py"), ("two", "shared_space/deep/__init__.py")):
+        monkeypatch.syspath_prepend(tmp_path / folder)
+        file = tmp_path / folder / path
+        file.parent.mkdir(parents=True)
+        file.write_text(f'def {folder}():\n    """Say {folder}."""\n')
+    install(("one", "shared_space.plain:one"), ("two", "shared_space.deep:two"), ("none", "shared_space.gone:none"))
+    text = " ".join(call("--help").out.split())
+    assert "Say one." in text
+    assert "Say two." in text
+    assert "Of shared_space.gone:none" in text
+    assert not [name for name in sys.modules if name.startswith("shared_space")]
+
+
 @pytest.mark.parametrize(
     "value, said",
     [
@@ -110,6 +126,8 @@ def test_a_name_that_is_taken_is_refused(call: Callable[..., Any], install: Call
     assert done.err == (
         "minmaxcon: note: command 'problems' of foreign_good:greet is refused: the name is that of a built-in one.\n"
     )
+    quiet = call("compare", "toy", "--jobs", 0, "--quiet")
+    assert (quiet.status, quiet.err.count("\n"), "note" in quiet.err) == (2, 1, False)
     done = call("twice")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 2)
     assert (

@@ -192,13 +192,15 @@ def test_all_draws_every_problem_and_leaves_out_what_cannot_be_loaded(
         def examples(self) -> Any:
             return ({"tightness": 0.1},)
 
-    known = {"one": Small(0.5), "two": Small(0.9), "broken": Small(10.0)}
+    known = {"one": Small(0.5), "two": Small(0.9), "broken": Small(10.0), "absent": Small(0.7)}
+    monkeypatch.setattr("minmaxcon.cli.compare.import_failure", {"absent": "OSError: gone"}.get)
     monkeypatch.setattr(mm, "plugin_names", lambda: tuple(known))
     monkeypatch.setattr(mm, "plugin", lambda name: known[name])
     monkeypatch.setattr(mm, "load_problem", lambda name, **options: known[name].load(**options))
     done = call("compare", "all", "--solvers", "sfls", "--max-samples", 1_000, "--out", tmp_path / "r")
     assert done.status == 0
     assert "broken is left out" in done.err
+    assert "absent is left out: it failed to load: OSError: gone." in done.err
     found = json.loads((tmp_path / "r" / "comparison.json").read_text())["comparisons"]
     assert [one["problem"] for one in found] == ["one", "two"]
     for one, bound in zip(found, (0.4, 0.8), strict=True):
@@ -206,6 +208,10 @@ def test_all_draws_every_problem_and_leaves_out_what_cannot_be_loaded(
     refused = call("compare", "all", "--tightness", "0.2")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "--tightness" in refused.err
+    del known["one"], known["two"]
+    refused = call("compare", "all", "--quiet")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "no installed problem can be loaded" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -220,6 +226,7 @@ def test_all_draws_every_problem_and_leaves_out_what_cannot_be_loaded(
         (("fair_auc", "--kappa", "0.1,0.2"), ("several runs",)),
         (("fair_auc", "--max-samples", "0"), ("--max-samples=0",)),
         (("fair_auc", "--max-samples", "many"), ("--max-samples",)),
+        (("toy", "--jobs", "0"), ("--jobs=0", "must be at least 1")),
         (("toy", "--samples", "0"), ("--samples=0", "at least")),
         (("toy", "--bound", "abc"), ("--bound", "'abc' is no number")),
         (("fair_auc", "--data", "a9a.csv", "--solvers", "sfls"), ("a9a.csv",)),
@@ -250,6 +257,18 @@ def test_a_problems_own_samples_are_its_own(call: Callable[..., Any]) -> None:
     ]
     few = mm.load_problem("toy", samples=50)
     assert values[0] != values[1] == pytest.approx(solve_exact(few).objective, abs=1e-7)
+
+
+def test_auto_is_the_solver_that_fits_the_problem(call: Callable[..., Any], tmp_path: Path) -> None:
+    words = ("compare", "toy", "--samples", 50, "--max-samples", 500, "--solvers", "auto", "--json", "--out")
+    done = call(*words, tmp_path / "r")
+    assert done.err == f"minmaxcon: written: {tmp_path / 'r'}\n"
+    assert done.out == (tmp_path / "r" / "comparison.json").read_text()
+    (entry,) = json.loads(done.out)["comparisons"][0]["solvers"]
+    chosen = mm.solve(mm.load_problem("toy", samples=50), seed=0, budget=1).settings["solver"]
+    assert entry["settings"] == chosen
+    text = " ".join(call(*words[:-2]).out.split())
+    assert f"auto: {entry['title']} fits the problem." in text
 
 
 def test_a_budget_too_small_for_a_look_is_said(call: Callable[..., Any]) -> None:

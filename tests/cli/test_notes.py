@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import warnings
 
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.cli.output import Output
+from minmaxcon.cli import ProgressLine
+from minmaxcon.cli.output import Output, paragraphs
+from tests.cases import quadratic
 
 COMPILED = (
     "--engine jax compiles nothing here, as the steps of SFLS(MirrorProx) are not compiled: "
@@ -44,3 +48,28 @@ def test_the_way_warnings_are_shown_is_put_back() -> None:
     with Output(json=False, quiet=False).guarded():
         assert warnings.showwarning is not before
     assert warnings.showwarning is before
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_progress_is_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    line = ProgressLine(Output(json=False, quiet=False), every=1e9)
+    line("1 of 2 runs")
+    line("x" * 200)
+    line.end()
+    assert sys.stderr.getvalue() == "\r\x1b[K1 of 2 runs\r\x1b[K" + "x" * 110 + "\r\x1b[K"  # type: ignore[attr-defined]
+    bar = Terminal()
+    monkeypatch.setattr(sys, "stderr", bar)
+    mm.solve(quadratic(0.9), budget=1, callbacks=Output(json=False, quiet=False).progress())
+    assert "\r" in bar.getvalue()
+    assert "minmaxcon: " not in bar.getvalue()
+
+
+def test_a_heading_without_sentences_is_left_out() -> None:
+    assert paragraphs({"Fairness": (), "Certificate": ["It holds."]}) == "\nCertificate\n  - It holds.\n"

@@ -39,6 +39,8 @@ class Typed(mm.ProblemPlugin):
         text: Any = "2024",
         number: Any = 1.5,
         unknown: Any = None,
+        powers: Any = (1.5, 2),
+        colours: Any = (),
         model: mm.Model | None = None,
         steps: int = 7,
     ) -> mm.MinMaxProblem:
@@ -56,9 +58,24 @@ class Typed(mm.ProblemPlugin):
         return quadratic(bound)
 
 
+class Free(Typed):
+    """A plug-in that takes options of any name."""
+
+    name = "free"
+
+    def load(self, **options: Any) -> mm.MinMaxProblem:  # type: ignore[override]
+        """Load it."""
+        seen.clear()
+        seen.update(options)
+        return quadratic(0.5)
+
+
+POINTS = {made.name: SimpleNamespace(value="", load=lambda made=made: made) for made in (Typed, Free)}
+
+
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_entry_points", lambda: {"typed": SimpleNamespace(value="", load=lambda: Typed)})
+    monkeypatch.setattr(registry, "_entry_points", lambda: POINTS)
     registry.plugin.cache_clear()
     yield
     registry.plugin.cache_clear()
@@ -96,6 +113,8 @@ def given(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable
         ("--text=0.5", "text", "0.5"),
         ("--number=2", "number", 2.0),
         ("--unknown=2", "unknown", "2"),
+        ("--powers=1,2.5", "powers", [1.0, 2.5]),
+        ("--colours=red,blue", "colours", ["red", "blue"]),
     ],
 )
 def test_a_word_is_read_by_the_type(given: Callable[..., Any], word: str, option: str, value: Any) -> None:
@@ -118,6 +137,11 @@ def test_a_word_is_read_by_the_type(given: Callable[..., Any], word: str, option
 def test_what_is_no_such_value_is_one_line(given: Callable[..., Any], word: str, said: str) -> None:
     assert said in given(word)
     assert "See 'minmaxcon check typed --help'." in given(word)
+
+
+def test_a_load_that_takes_options_of_any_name_gets_them_as_they_are_typed(call: Callable[..., Any]) -> None:
+    assert call("solve", "free", "--shade=-3", "--no-such", "x", "--quiet", "--time-limit", 5).status == 0
+    assert seen == {"shade": "-3", "no_such": "x"}
 
 
 def test_help_is_the_docstring_of_load(call: Callable[..., Any]) -> None:

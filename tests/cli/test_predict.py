@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 import minmaxcon as mm
 from minmaxcon.cli import main
-from minmaxcon.results import read_model
+from minmaxcon.results import model_bytes, read_model
 
 from .conftest import FILE_OPTIONS, table_rows, write_table
 
@@ -163,6 +163,13 @@ def test_a_model_of_somebody_else_is_refused(call: Callable[..., Any], result: P
     done = call("predict", result, "--data", table)
     assert done.status == 2
     assert "no model of minmaxcon" in done.err
+    path.write_bytes(model_bytes({"weight": np.zeros(3)}, {"problem": "toy"}))
+    done = call("predict", result, "--data", table)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "problem 'toy' has no model that scores rows." in done.err
+    done = call("predict", result, "--data", table, "--run", 0)
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert f"--run=0: {result} holds one model only; leave it out." in done.err
 
 
 def test_inputs_are_never_written_over(call: Callable[..., Any], result: Path, table: Path, tmp_path: Path) -> None:

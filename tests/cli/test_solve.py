@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from safetensors.numpy import load_file
 
 import minmaxcon as mm
 from minmaxcon.cli import finish, load
+from minmaxcon.reference import solve_exact
 from minmaxcon.results.records import RunRecord, RunsRecord, read_result
 
 FIELDS = {
@@ -225,9 +227,10 @@ class Foreign(mm.ProblemPlugin):
 
     name, summary = "foreign", "A problem of somebody else."
 
-    def load(self, *, kappa: Any = 1.0) -> mm.MinMaxProblem:
+    def load(self, *, kappa: Any = 1.0, several: bool = False) -> mm.MinMaxProblem:
         sys.stdout.write("noise\n")
         problem = mm.load_problem("fair_auc", kappa=kappa)
+        problem = problem.with_bounds(*([float(bound), 2.0] for bound in problem.bounds()[0])) if several else problem
         return mm.MinMaxProblem(
             problem.objective, problem.constraints, problem.primal, problem.data, problem.start, name="foreign"
         )
@@ -256,6 +259,10 @@ def test_a_plug_in_without_evaluation_or_model_is_served_as_far_as_it_goes(
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == ["result.json", "trace.csv", "trace.png"]
     assert "noise" in done.err
     assert "no model is saved" in done.err
+    both = call("solve", "foreign", "--several", "--time-limit", 1.0, "--quiet")
+    lines = [line.split() for line in both.out.splitlines() if line.startswith("run ")]
+    assert [line[:2] for line in lines] == [["run", "0"], ["run", "1"]]
+    assert all(len(line) == 6 for line in lines)  # status, objective, constraint and gap, and no measures
     refused = call("solve", "foreign", "--metric", "group")
     assert refused.status == 2
     assert "Unknown option: --metric" in refused.err
@@ -299,3 +306,53 @@ def test_bounds_keep_their_digits() -> None:
     loaded = load("toy", {"bound": 1.0000001})
     finished = finish(loaded, mm.solve(loaded.problem, mm.SFLS(mm.SMD(steps=10)), seed=0, budget=10), {})
     assert finished.labels == ["bound 1.0000001"]
+
+
+class Second(mm.distributed.Processes):
+    """The second of two processes that do the same."""
+
+    def exchange(self, value: Any) -> list[Any]:
+        return [value] * self.count
+
+    def total(self, value: Any) -> Any:
+        return self.count * value
+
+    def fail(self, error: mm.MinMaxConError) -> mm.MinMaxConError:
+        return mm.distributed.EndedError("another has ended.") if "kappa" in str(error) else error
+
+    def leave(self) -> None:
+        """Nothing is joined."""
+
+
+SHARED = ("solve", "toy", "--solver", "sfls", "--steps", 100, "--distributed")
+
+
+def test_a_process_alone_solves_what_it_solves_without_others(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(found.getsockname()[1]), "RANK": "0", "WORLD_SIZE": "1"}
+    for name, value in place.items():
+        monkeypatch.setenv(name, value)
+    alone, shared = (json.loads(call(*words, "--json").out) for words in (SHARED[:-1], SHARED))
+    assert shared["status"] == alone["status"] == "solved"
+    assert shared["objective"] == pytest.approx(alone["objective"], abs=0.02)  # rows are drawn in another order
+    assert shared["certificate"]["lower"] <= solve_exact(mm.load_problem("toy")).objective
+    refused = call(*SHARED, "--samples", -1)
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "--samples -1: must be a whole number of at least 2." in refused.err
+    assert mm.distributed.current() is None  # it has left
+
+
+def test_a_process_that_is_not_the_first_is_silent(
+    call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("minmaxcon.cli.solve.join", lambda: Second(1, 2))
+    done = call(*SHARED, "--out", tmp_path / "r")
+    assert (done.status, done.out, done.err, (tmp_path / "r").exists()) == (0, "", "", False)
+    with pytest.raises(SystemExit, match="2"):
+        call(*SHARED, "--samples", -1)
+    assert capsys.readouterr() == ("", "")  # the first one tells it
+    ended = call("solve", "fair_auc", "--kappa", -1.0, "--distributed")
+    assert (ended.status, ended.err) == (2, "minmaxcon: error: another has ended.\n")  # that there is no first

@@ -16,6 +16,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon import registry
+from minmaxcon.cli import main
 from minmaxcon.results import model_bytes, read_model, read_result
 from minmaxcon_problems.fair_auc.plugin import plugin as fair_auc
 from tests import cases
@@ -367,6 +368,15 @@ def test_closed_streams_end_in_the_exit_status(words: str, status: int, closed: 
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == status
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_reader_of_the_result_that_has_gone_ends_in_exit_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["problems", "--names"]) == 1
+        out.flush()  # what is left in the buffer does not fail again
 
 
 def test_a_reader_of_errors_that_has_gone_ends_in_the_exit_status() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
-from minmaxcon.core.lower import lower_bound, minimize_lagrangian
+from minmaxcon.core.lower import bound_at, lower_bound, minimize_lagrangian
 from tests import cases
 from tests.problem_library import HalfSquare, Linear
 
@@ -137,6 +137,13 @@ def test_no_bound_is_claimed_without_convexity() -> None:
     assert bound(problem.with_proximal(start[0], 0.9 * modulus)) == -np.inf
     assert np.isfinite(bound(problem.with_proximal(start[0], 1.1 * modulus)))
     assert problem.at_level(0.3).modulus == pytest.approx(modulus)
+    level, half, twice = problem.at_level(0.3), np.array([[0.5, 0.5]]), problem.with_proximal(start[0], 1.1 * modulus)
+    assert bound_at(level, start, half, np.zeros((1, 0))) == -np.inf
+    assert bound_at(twice.at_level(0.3), start, half, np.zeros((1, 0))) <= bound(twice) + 1e-9
+    both = problem.with_proximal(np.tile(start, (3, 1)), modulus * np.array([0.9, 1.1, 0.5]))
+    found = lower_bound(both.at_level(0.3), np.tile(half, (3, 1)), np.zeros((3, 0)), np.tile(start, (3, 1)))
+    assert found[1] == pytest.approx(bound(twice), rel=1e-9)
+    assert (found[[0, 2]] == -np.inf).all()
     assert problem.with_proximal(start[0], modulus + 1.0).at_level(0.3).modulus == pytest.approx(-1.0)
 
 

@@ -172,6 +172,11 @@ def streaming() -> mm.MinMaxProblem:
     return mm.MinMaxProblem(Saddle(rotated(-0.7, 1.0, 2.0)), [Linear(9.0)], mm.Ball(3, 2.0), stream)
 
 
+def test_an_empty_stream_is_refused() -> None:
+    with pytest.raises(mm.DataError, match="the stream is empty: there is nothing to take gradients over"):
+        mm.estimate_modulus(replace(streaming(), data=mm.Stream(lambda: iter([]))))
+
+
 def test_a_stream_is_judged_by_a_block() -> None:
     found = mm.estimate_modulus(streaming(), rows=50)
     assert found.value == pytest.approx(0.7, abs=1e-3)

@@ -21,6 +21,16 @@ def test_a_measure_is_required() -> None:
             mm.RefreshedProblem(**parts, measure=bad)
 
 
+def test_the_problem_that_comes_first_has_all_coordinates() -> None:
+    first = staircase()
+    small = mm.Ball(first.primal.dimension - 1, 1.0)
+    parts = {field.name: getattr(first, field.name) for field in fields(type(first)) if field.init}
+    short = mm.RefreshedProblem(**{**parts, "primal": small, "start": None})
+    with pytest.raises(mm.InvalidInput, match="first=1: must have at least 2 coordinates, those of the problem that"):
+        replace(first, first=short)
+    assert replace(first, first=first).first is first
+
+
 def test_what_an_ordinary_problem_refuses_is_refused() -> None:
     with pytest.raises(mm.InvalidInput, match="constraints="):
         replace(staircase(), constraints=[])

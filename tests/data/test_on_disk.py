@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import resource
 import subprocess
@@ -96,6 +97,30 @@ def test_the_copy_does_not_depend_on_the_blocks_in_which_rows_come() -> None:
     small = mm.OnDisk(Small({"points": POINTS, "value": VALUES}), window=400)
     assert small.digest == source().digest
     assert np.array_equal(values(small, position(), 30, 100), values(source(), position(), 30, 100))
+
+
+@pytest.mark.parametrize("rows, window", [(7, 1), (7, 100), (40, 3)])
+def test_rows_of_any_shape_come_back_from_windows_few_or_many(
+    rows: int, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of as many windows as rows some have none; and what is kept in memory is written however small that is."""
+    arrays = {"matrix": np.arange(6.0 * rows).reshape(rows, 2, 3), "value": np.arange(float(rows))}
+    monkeypatch.setattr("minmaxcon.data.on_disk._BUFFERS", 2 * 7 * 8)  # two rows of seven numbers
+    data = mm.OnDisk(ArrayBlocks(arrays), window=window)
+    drawn = list(data.draw(position(), rows, 1)[0])
+    order = np.concatenate([batch["value"] for batch in drawn]).astype(int)
+    assert sorted(order) == list(range(rows))
+    np.testing.assert_array_equal(np.concatenate([batch["matrix"] for batch in drawn]), arrays["matrix"][order])
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="finds the file, which has no name, in /proc")
+def test_a_copy_that_was_cut_is_noticed(tmp_path: Path) -> None:
+    data = source(folder=tmp_path)
+    links = {int(link.name): os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
+    (number,) = [number for number, file in links.items() if file.startswith(f"{tmp_path}/")]
+    os.truncate(number, 1000)
+    with pytest.raises(mm.MinMaxConError, match=f"the rows of arrays in {tmp_path} end too early: the file was cut"):
+        list(data.chunks(N))
 
 
 def test_a_memory_map_and_a_pickled_source(tmp_path: Path) -> None:

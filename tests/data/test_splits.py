@@ -51,6 +51,12 @@ def test_every_part_has_its_share_of_every_stratum(sizes: list[int], fractions: 
             assert np.abs(np.array(counts) - np.array(fractions) * size).max() < 1.0
 
 
+@pytest.mark.parametrize("size, counts", [(2, [2, 0, 0]), (3, [1, 1, 1]), (5, [3, 1, 1]), (40, [36, 2, 2])])
+def test_no_part_of_a_stratum_is_empty_that_has_a_row_for_each(size: int, counts: list[int]) -> None:
+    parts = stratified_split_indices(np.repeat([0, 1], [size, 100]), (0.9, 0.05, 0.05), 0)
+    assert [int((part < size).sum()) for part in parts] == counts
+
+
 def test_strata_may_have_several_columns() -> None:
     rng = np.random.default_rng(0)
     label, group = rng.choice([-1, 1], 200), rng.choice([-1, 1], 200)

@@ -284,6 +284,7 @@ def test_undefined_estimates_say_why() -> None:
     assert math.isnan(single.lower)
     assert math.isnan(single.standard_error)
     assert single.reason == "scores_a has one member only"
+    assert str(single) == "0.5000 (no interval: scores_a has one member only)"
     row = np.array([True, False, False])
     gap = auc_gap_with_interval(np.arange(3.0), (row, ~row), (row & ~row, ~row))
     assert math.isnan(gap.value)

@@ -69,4 +69,8 @@ def test_what_cannot_be_counted() -> None:
     with pytest.raises(mm.InvalidInput, match="must have shape"):
         runs.add([0.0], [1, 1])
     runs.add([0.0], [1])
-    assert np.isnan(runs.counts().auc([True, False], [False, True]))
+    counts = runs.counts()
+    assert np.isnan(counts.auc([True, False], [False, True]))
+    nothing = counts.difference([([True, False], [False, True])])
+    assert (nothing.defined, nothing.counts, nothing.reason) == (False, (0, 1), "a set has no rows")
+    assert np.isnan([nothing.value, nothing.lower, nothing.upper, nothing.standard_error]).all()

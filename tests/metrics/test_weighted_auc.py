@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from minmaxcon.errors import InvalidInput
-from minmaxcon.metrics import auc
+from minmaxcon.metrics import auc, auc_gap
 
 Array = Any
 
@@ -116,3 +116,10 @@ def test_weights_must_be_positive_and_finite(bad: float, side: int) -> None:
 def test_weights_of_another_kind_or_number(weights: Any) -> None:
     with pytest.raises(InvalidInput, match="weights="):
         auc([1.0, 2.0, 3.0], [0.0, 1.0], weights=weights)
+
+
+@pytest.mark.parametrize("row_weight", [[1.0, 2.0], [1.0, 0.0, 2.0], [1.0, -1.0, 2.0], [[1.0, 1.0, 2.0]], 2.0])
+def test_weights_of_rows_are_positive_and_one_for_each(row_weight: Any) -> None:
+    masks = np.array([True, False, False]), np.array([False, True, True])
+    with pytest.raises(InvalidInput, match=r"row_weight=.*positive and finite, one for each of 3 rows; leave out rows"):
+        auc_gap([1.0, 2.0, 3.0], masks, masks[::-1], row_weight=row_weight)

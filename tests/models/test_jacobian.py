@@ -10,6 +10,7 @@ import scipy.sparse
 import torch
 
 import minmaxcon as mm
+from minmaxcon.arrays import compiled
 
 Array = Any
 
@@ -68,6 +69,21 @@ def test_against_autograd_of_the_network_by_hand() -> None:
 
     expected = torch.autograd.functional.jacobian(scores, w).numpy()
     assert model.jacobian(w.numpy(), FEATURES) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_chain_rule_is_autograd_where_it_is_traced() -> None:
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+    model, slope = mm.MLP(4, 3), np.linspace(-1.0, 2.0, len(FEATURES))
+    w = parameters(model)
+
+    def both(w: Array, rows: Array, slope: Array) -> Any:
+        scores, pullback = model.evaluate(w, rows)
+        return scores, pullback(slope)
+
+    found = compiled(both)(w, FEATURES, slope)
+    scores, pullback = model.evaluate(torch.tensor(w), torch.tensor(FEATURES))
+    for one, other in zip(found, (scores, pullback(torch.tensor(slope))), strict=True):
+        np.testing.assert_allclose(one, np.asarray(other), rtol=1e-12, atol=1e-14)
 
 
 def test_sparse_rows(model: mm.Model) -> None:

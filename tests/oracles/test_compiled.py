@@ -65,6 +65,9 @@ def test_trajectories_are_those_of_numpy(problem: str, method: Any) -> None:
 def test_step_rules_and_runs(rule: str) -> None:
     """Five runs take the place of six; a query whose length is no multiple of a block ends where it should."""
     assert padded(5) == 6
+    if rule == "inverse_sqrt":
+        sizes = mm.InverseSqrt([0.02, 0.2])
+        assert both("toy", SMD(steps=130, step_rule=sizes), [0.2, 0.7], bound=[1.0] * 2) < 1e-12
     assert both("toy", SMD(steps=130, step_rule=rule, batch_size=7), np.linspace(0.2, 1.0, 5), bound=[1.0] * 5) < 1e-12
 
 
@@ -192,6 +195,15 @@ def test_one_compiled_block_serves_all_levels() -> None:
     other = copy.deepcopy(made)
     assert vars(other.family)["_kept"] == {}
     assert pickle.loads(pickle.dumps(made.data)).engine == "jax"
+
+
+def test_what_is_kept_with_a_family_is_bounded() -> None:
+    """The oldest is made anew, the others are there."""
+    family, made = problem("jax").family, []
+    for key in [*range(40), 39, 30, 0]:
+        assert kept_with(family, key, lambda key=key: made.append(key) or -key) == -key
+    assert made == [*range(40), 0]
+    assert len(vars(family)["_kept"]) <= 16
 
 
 def test_single_precision_stays_single() -> None:

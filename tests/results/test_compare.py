@@ -216,6 +216,9 @@ def test_without_cvxpy_lower_bounds_of_the_solvers_are_told(monkeypatch: pytest.
     assert found.entries[1].objective < exact
     assert found.optimum.value == found.entries[0].objective
     assert "cvxpy is needed" in comparison_text(found, table, wrapped)
+    outside = compare(problem("quadratic"), {"walk": Walk([5.0 * np.asarray(WAY[-1])])}, samples=60_000)
+    assert (outside.optimum.source, outside.optimum.value) == ("unknown", None)  # no feasible point was returned
+    assert math.isnan(outside.entries[0].gap)
 
 
 def test_an_infeasible_problem_has_no_gaps() -> None:
@@ -302,6 +305,19 @@ def test_the_figure_shows_every_solver_and_marks_what_is_infeasible(found: Compa
     assert names == ["sfls", "iqrc", "primal dual", "walk", "hollow: infeasible"]
     colours = [line.get_color() for line in top.lines if line.get_linestyle() != "None"]
     assert len(set(colours)) == 4
+
+
+def test_a_figure_of_many_has_no_empty_axes_and_few_marks_a_line() -> None:
+    """Two strips of three columns hold four problems; of sixty looks some twenty are marked, the last among them."""
+    walked = compare(problem("quadratic"), {"walk": Walk([WAY[0]] * 60)}, reference=1.0)
+    assert len(walked.entries[0].path) > 50
+    figure = comparison_figure([walked] * 4, title="Walks")
+    assert figure.get_suptitle() == "Walks"
+    assert len([axes for axes in figure.axes if axes.get_visible()]) == 8
+    marked = [line for line in figure.axes[0].lines if line.get_linestyle() == "None" and len(line.get_xdata())]
+    marks = np.concatenate([line.get_xdata() for line in marked])
+    assert 10 <= len(marks) <= 20
+    assert max(marks) == walked.entries[0].path[-1]["samples"]
 
 
 def test_two_settings_of_one_solver_look_different_and_one_alone_as_always() -> None:

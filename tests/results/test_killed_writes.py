@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from minmaxcon.errors import InvalidInput
 from minmaxcon.results import check_folder, read_result, write_file, write_folder
 from tests.cli.test_strangers import RESULT
 
@@ -73,5 +74,23 @@ def test_what_belongs_to_others_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / ".r.new-ffffff00").mkdir()
     write_folder(tmp_path / "r", {"result.json": OLD.encode()})
     assert {path.name for path in tmp_path.iterdir()} == {*kept, "r"}
+    (tmp_path / ".f.new-ffffff00").write_bytes(b"half")
     write_file(tmp_path / "f", b"1")
+    assert not (tmp_path / ".f.new-ffffff00").exists()
     assert (tmp_path / "f").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("kind, said", [("folder", "no regular file"), ("link", "no regular file"), ("..", "no name")])
+def test_a_file_takes_no_place_that_is_none(kind: str, said: str, tmp_path: Path) -> None:
+    """Not that of a folder or behind a link, and a path needs a name; replacing does not change that."""
+    target = tmp_path / "there"
+    if kind == "folder":
+        target.mkdir()
+    elif kind == "link":
+        target.symlink_to(tmp_path / "elsewhere")
+    else:
+        target = tmp_path / "nowhere" / ".."
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InvalidInput, match=f"out=.*{said}"):
+        write_file(target, b"1", overwrite=True)
+    assert sorted(tmp_path.iterdir()) == before

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import minmaxcon as mm
 from minmaxcon.cli import main
+from minmaxcon.results import model_bytes
 from minmaxcon.results.verification import verify
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
 
@@ -91,6 +93,8 @@ def put(field: str, value: Any) -> Callable[[Any], None]:
         (put("evidence.weights", [1.0]), "status"),
         (put("evidence.weights", None), "status"),
         (put("status", "infeasible"), "status"),
+        (put("train.auc", None), "train"),
+        (put("test.auc_gap_interval", "wide"), "test"),
         (put("settings.kappa", 0.05), "constraints"),
         (put("settings.seed", 5), "objective"),
         (put("settings.test_fraction", 0.4), "objective"),
@@ -113,6 +117,9 @@ def test_a_model_of_another_solve_is_noticed(folders: dict[str, Path], tmp_path:
     shutil.copytree(folders["model"], tmp_path / "r")
     shutil.copy(folders["runs"] / "model-0.safetensors", tmp_path / "r" / "model.safetensors")
     assert [one.claim for one in verify(tmp_path / "r") if not one.confirmed] == ["model"]
+    (tmp_path / "r" / "model.safetensors").write_bytes(model_bytes({"hidden_weight": np.ones((2, 4))}, {}))
+    (wrong,) = [one for one in verify(tmp_path / "r") if not one.confirmed]
+    assert wrong.text == "it holds ['hidden_weight'], and the point gives ['weight']."
     (tmp_path / "r" / "model.safetensors").unlink()
     wrong = [one for one in verify(tmp_path / "r") if not one.confirmed]
     assert [(one.claim, one.text.partition(";")[0]) for one in wrong] == [("model", "no such model file")]
@@ -152,6 +159,30 @@ def test_a_target_is_recomputed_and_its_optimality_not_claimed_as_proved(tmp_pat
     main([*words, "--out", str(tmp_path / "r")])
     found = verify(tmp_path / "r")
     assert {one.claim for one in found if not one.confirmed} <= {"status"}
+
+
+def test_a_status_that_claims_nothing_is_not_checked(folders: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(folders["toy"], tmp_path / "r")
+    path = tmp_path / "r" / "result.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "status": "budget"}))
+    found = verify(tmp_path / "r")
+    assert "status" not in {one.claim for one in found}
+    assert all(one.confirmed for one in found)
+
+
+def test_what_holds_on_a_stream_is_not_claimed_to_be_checked(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = mm.load_problem("toy")
+    (rows,) = [batch for _, batch in toy.data.chunks(10**6)]
+    stream = mm.Stream(lambda: ({name: value[k] for name, value in rows.items()} for k in range(len(rows["z"]))))
+    monkeypatch.setattr(
+        "minmaxcon.results.verification.load_problem", lambda *_, **__: toy.over(stream, lambda family: family)
+    )
+    (found,) = verify(folders["toy"])
+    assert (found.claim, found.confirmed) == ("status", False)
+    assert "the data are a stream: what holds on it holds with a confidence" in found.text
 
 
 def test_no_solver_is_loaded(folders: dict[str, Path]) -> None:
