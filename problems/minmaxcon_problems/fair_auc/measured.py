@@ -414,7 +414,7 @@ def in_words(
     """Say which side a signed gap favours, and the two AUCs in words."""
     if math.isnan(signed.value):
         return ""
-    names = {"protected": repr(group.value), "unprotected": repr(group.rest)}
+    names = {"protected": _named(group.value), "unprotected": _named(group.rest)}
     sets = [_phrase(subset, group, labels) for subset in metric.subsets]
     told = f"{sets[0]} rank above {sets[1]} in {first:.1%} of pairs"
     if metric.subsets[2] != metric.subsets[3]:
@@ -432,8 +432,13 @@ def _phrase(subset: SubsetLike, group: GroupSigns, labels: tuple[Any, Any]) -> s
     if not isinstance(subset, Subset):
         return f"rows of {subset}"
     label = "" if subset.label is None else f" labelled {labels[int(subset.label > 0)]!r}"
-    member = "" if subset.group is None else f" of {(group.value if subset.group > 0 else group.rest)!r}"
+    member = "" if subset.group is None else f" of {_named(group.value if subset.group > 0 else group.rest)}"
     return f"rows{label}{member}" if label or member else "all rows"
+
+
+def _named(group: Any) -> str:
+    """Return what a group is called in a sentence, where a number alone would not be known as one."""
+    return repr(group) if isinstance(group, str) else f"group {group!r}"
 
 
 def gap_and_area(

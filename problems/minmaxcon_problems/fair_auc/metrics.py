@@ -291,42 +291,42 @@ METRICS: dict[str, FairnessMetric] = {
         FairnessMetric(
             "group",
             (_PROTECTED, _UNPROTECTED, _EVERYONE, _EVERYONE),
-            "The score says little about the group: AUC for predicting it near one half (example 1).",
+            "The score says little about the group: AUC for predicting it near one half.",
             _FAVOURED,
         ),
         FairnessMetric(
             "inter_group",
             (_POSITIVE_PROTECTED, _NEGATIVE_UNPROTECTED, _POSITIVE_UNPROTECTED, _NEGATIVE_PROTECTED),
-            "A positive is ranked above a negative of the other group equally often, whichever its group (example 2).",
+            "A positive is ranked above a negative of the other group equally often, whichever its group.",
             _FAVOURED,
         ),
         FairnessMetric(
             "intra_group",
             (_POSITIVE_PROTECTED, _NEGATIVE_PROTECTED, _POSITIVE_UNPROTECTED, _NEGATIVE_UNPROTECTED),
-            "The AUC for the label is the same within either group (example 3).",
+            "The AUC for the label is the same within either group.",
             ("{protected} is ranked more accurately", "{unprotected} is ranked more accurately"),
         ),
         FairnessMetric(
             "positive_equality_gap",
             (_POSITIVE_PROTECTED, _POSITIVE, _EVERYONE, _EVERYONE),
-            "Protected positives are ranked among all positives as any other (example 4).",
+            "Protected positives are ranked among all positives as any other.",
             _FAVOURED,
         ),
         FairnessMetric(
             "negative_equality_gap",
             (_NEGATIVE_PROTECTED, _NEGATIVE, _EVERYONE, _EVERYONE),
-            "Protected negatives are ranked among all negatives as any other (example 4).",
+            "Protected negatives are ranked among all negatives as any other.",
             _FAVOURED,
         ),
         FairnessMetric(
             "bpsn_bnsp",
             (_POSITIVE, _NEGATIVE_PROTECTED, _POSITIVE_PROTECTED, _NEGATIVE),
-            "Protected negatives against all positives, and protected positives against all negatives (example 5).",
+            "Protected negatives against all positives, and protected positives against all negatives.",
             _FAVOURED[::-1],
         ),
     )
 }
-"""The metrics of the paper's appendix A, by name."""
+"""The metrics of the paper's appendix A, examples 1 to 5 in this order (two of 4), by name."""
 
 
 UNCONSTRAINED = FairnessMetric(

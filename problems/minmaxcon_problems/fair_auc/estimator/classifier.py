@@ -655,6 +655,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             label=label,
             groups=groups,
             rivals=found,
+            path=[
+                (one.fit.max_gap or 0.0, rows.measured(model._scores(X, sensitive_features), metric, 0.95))
+                for one, model in zip(result.path, self.path_ if result.path else (), strict=True)
+            ],
         )
         linear = isinstance(result.fit.model, mm.Linear)
         features = list(zip(result.feature_names, self.coef_[0].tolist(), strict=True)) if linear else []

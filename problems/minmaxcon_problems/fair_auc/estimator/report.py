@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,13 +29,15 @@ body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b; background: #fff; 
   padding: 1.5rem; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .3rem; }
 h2 { font-size: 1.2rem; margin: 2rem 0 .6rem; border-bottom: 1px solid #ddd; padding-bottom: .2rem; }
-p, li { max-width: 46rem; }
+p { max-width: 46rem; }
 .verdict { border-left: 4px solid #0072B2; background: #f3f8fc; padding: .7rem 1rem; margin: 1rem 0; }
 .verdict.missed { border-color: #D55E00; background: #fdf4ee; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-size: .93rem; }
-th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid #e6e6e6; vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th, td { text-align: left; padding: .3rem 1.2rem .3rem 0; border-bottom: 1px solid #e6e6e6; vertical-align: top; }
+td { overflow-wrap: break-word; max-width: 28rem; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+td.number { white-space: nowrap; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #555; font-size: .9rem; }
 .small { color: #555; font-size: .9rem; }
 """
@@ -47,6 +50,9 @@ _PAGE = """<!DOCTYPE html>
 </html>
 """
 
+NO_BREAK = "\u00a0"
+"""A space at which no line ends."""
+
 _MOST_FEATURES = 40
 _MOST_GROUPS = 6
 
@@ -56,7 +62,8 @@ class Evidence:
     """What a report shows of some rows.
 
     ``scores`` (n,) are higher for the positive label, ``chance`` (n,) its probabilities, ``label`` (n,) the signs,
-    ``groups`` those that are compared, and ``rivals`` other models' comparisons by name.
+    ``groups`` those that are compared, ``rivals`` other models' comparisons by name, and ``path`` the limits that were
+    asked for, with their models measured, where there are several.
     """
 
     measured: Measured
@@ -65,6 +72,7 @@ class Evidence:
     label: Any
     groups: Sequence[GroupSigns]
     rivals: Mapping[str, Compared]
+    path: Sequence[tuple[float, Measured]] = ()
 
 
 def report_page(
@@ -82,23 +90,24 @@ def report_page(
     """
     fit, measured = fitted.fit, evidence.measured
     missed = "" if fit.max_gap is not None and fit.gap.value <= fit.max_gap else " missed"
-    ended = (
-        f"<strong>{_text(str(fit.status).replace('_', ' '))}.</strong> {_text(fit.status.value)} {_text(fit.reason)}"
-    )
+    ended = f"<strong>{fit.status.name}.</strong> {_text(fit.status.value)} {_text(fit.reason)}"
     words = " ".join(metric.description for metric in measured.metric.members)
     method = measured.auc.method or "none"
     counted = f"Positive label {measured.positive!r}; intervals of {measured.confidence:.0%}: {method}."
-    cells = [[repr(c.label), repr(c.group), f"{c.rows:,}", f"{c.weight:,.6g}"] for c in measured.cells]
+    weighted = any(c.weight != c.rows for c in measured.cells)
+    cells = [
+        [str(c.label), _group(c.group), f"{c.rows:,}", *([f"{c.weight:,.6g}"] if weighted else [])]
+        for c in measured.cells
+    ]
     parts = [
         f"<h1>{_text(title)}</h1>",
         _small(f"Fair AUC classifier, metric {measured.metric.name}. {words}"),
         f'<div class="verdict{missed}">{ended}</div>',
         "<h2>What was asked, and what was reached</h2>",
         _reached(fitted, measured, rows_name),
-        _list([part.favours for part in measured.groups if part.favours]),
-        _list(measured.reasons),
+        _words(measured),
         "<h2>Rows behind these numbers</h2>",
-        _table(["label", "group", "rows", "weight"], cells),
+        _table(["label", "group", "rows", *(["weight"] if weighted else [])], cells),
         _small(counted),
         "<h2>How well each group is ranked</h2>",
         _figure(_roc_figure(evidence), "ROC curves of each group, with the AUC within the group."),
@@ -107,9 +116,14 @@ def report_page(
         "<h2>Probabilities by group</h2>",
         _calibration(evidence),
     ]
+    if evidence.rivals or evidence.path:
+        figure = _figure(_front_figure(evidence), f"AUC and gap on the {rows_name}, with intervals.")
+        parts += ["<h2>Beside other models</h2>", figure]
+    if evidence.path:
+        rows = [[f"{limit:g}", _interval(found.gap), _interval(found.auc)] for limit, found in evidence.path]
+        parts += [_table(["limit", "gap", "AUC"], rows)]
     if evidence.rivals:
-        figure = _figure(_front_figure(evidence), "AUC and gap of each model.")
-        parts += ["<h2>Beside other models</h2>", figure, _rivals(evidence)]
+        parts += [_rivals(evidence)]
     parts += ["<h2>What fairness costs</h2>", _price(fitted)]
     if fit.max_gap is None:
         parts += ["<h2>Certificate</h2>", f"<p>{_text(str(fit.solution.certificate))}</p>"]
@@ -120,7 +134,7 @@ def report_page(
         if len(features) > len(shown):
             parts.append(_small(f"The {len(shown)} largest of {len(features):,}."))
     chosen = [[name, repr(value)] for name, value in settings.items()]
-    parts += ["<h2>Settings and versions</h2>", _table(["setting", "value"], chosen)]
+    parts += ["<h2>Settings and versions</h2>", _table(["setting", "value"], chosen, numbers=False)]
     parts.append(_small(", ".join(f"{name} {value}" for name, value in versions().items())))
     return _PAGE.format(title=_text(title), style=_STYLE, body="".join(parts))
 
@@ -129,22 +143,45 @@ def summary_html(fitted: Fitted) -> str:
     """Return the result of a fit in a few lines of HTML, for notebooks."""
     fit = fitted.fit
     gap = f"gap {fit.gap}, " if fitted.constrained else ""
-    line = f"{str(fit.status).replace('_', ' ')}: {gap}AUC {fit.auc}, price {fit.price:.4f}"
+    line = f"{fit.status.name}: {gap}AUC {fit.auc}, price {fit.price:.4f}"
     return f'<p style="font-size:.9em"><strong>{_text(line)}</strong><br>{_text(fit.reason)}</p>'
 
 
 def _reached(fitted: Fitted, measured: Measured, rows_name: str) -> str:
     fit = fitted.fit
     asked = f"at most {fit.max_gap:g}" if fit.max_gap is not None else "a bound on the surrogate"
-    lines = [["asked", asked, "", ""]]
-    lines.append(
-        ["training rows", _interval(fit.train_gap if fitted.constrained else None), _interval(fit.train_auc), ""]
-    )
+    lines = [["asked", "", asked, ""]]
+    lines.append(_line("training rows", fit.train_gap if fitted.constrained else None, fit.train_auc))
     if fit.validation_auc is not None:
-        lines.append(["held-out part of the fit", _interval(fit.validation_gap), _interval(fit.validation_auc), ""])
-    signed = "" if measured.signed_gap is None else f"{measured.signed_gap.value:+.4f}"
-    lines.append([rows_name, _interval(measured.gap), _interval(measured.auc), signed])
-    return _table(["", "gap", "AUC", "signed gap"], lines)
+        lines.append(_line("held-out part of the fit", fit.validation_gap, fit.validation_auc))
+    lines.append(_line(rows_name, measured.gap, measured.auc))
+    return _table(["", "rows", "gap", "AUC"], lines)
+
+
+def _line(name: str, gap: AUCEstimate | None, area: AUCEstimate) -> list[str]:
+    return [name, f"{sum(area.counts):,}", _interval(gap), _interval(area)]
+
+
+def _words(measured: Measured) -> str:
+    """Return whom the largest gap favours, in words, and all gaps in a table."""
+    told = f"<p>{_text(measured.favours)}</p>" if measured.favours else ""
+    told += _list(measured.reasons)
+    if not measured.groups:
+        return told
+    several = len(measured.metric.members) > 1
+    rows = []
+    for part in measured.groups:
+        numbers = _interval(part.first), _interval(part.second), _signed(part.signed)
+        rows.append([*([part.metric] if several else []), _group(part.group), *numbers])
+    head = [*(["metric"] if several else []), "group", "first AUC", "second AUC", "difference"]
+    note = "Each group against the rest: the two AUCs that the metric compares, and their difference."
+    return told + _small(note) + _table(head, rows)
+
+
+def _signed(estimate: AUCEstimate) -> str:
+    if not np.isfinite(estimate.lower):
+        return _interval(estimate)
+    return _unbroken(f"{estimate.value:+.4f} [{estimate.lower:+.4f}, {estimate.upper:+.4f}]")
 
 
 def _price(fitted: Fitted) -> str:
@@ -172,15 +209,15 @@ def _rivals(evidence: Evidence) -> str:
     lines = [["this model", _interval(evidence.measured.auc), _interval(evidence.measured.gap), "", ""]]
     for name, compared in evidence.rivals.items():
         other = compared.second
-        lines.append([name, _interval(other.auc), _interval(other.gap), str(compared.auc), str(compared.gap or "")])
+        lines.append([name, *map(_interval, (other.auc, other.gap, compared.auc, compared.gap))])
     return _table(["model", "AUC", "gap", "this model's AUC less its", "this model's gap less its"], lines)
 
 
 def _members(evidence: Evidence) -> list[tuple[str, Any]]:
     """Return what each group is called and its mask (n,); of two groups both, without any all rows."""
-    found = [(str(group.value), group.signs > 0) for group in evidence.groups]
+    found = [(_group(group.value), group.signs > 0) for group in evidence.groups]
     if len(evidence.groups) == 1:
-        found.append((str(evidence.groups[0].rest), evidence.groups[0].signs < 0))
+        found.append((_group(evidence.groups[0].rest), evidence.groups[0].signs < 0))
     return found or [("all rows", np.ones(len(evidence.label), dtype=np.bool_))]
 
 
@@ -208,7 +245,7 @@ def _roc_figure(evidence: Evidence) -> Figure:
         )
     axes.set(xlabel="share of negatives above the threshold", ylabel="share of positives above it")
     axes.set_aspect("equal")
-    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    figure.legend(frameon=False, loc="outside upper left", fontsize=9)
     return figure
 
 
@@ -236,23 +273,26 @@ def _front_figure(evidence: Evidence) -> Figure:
     figure = empty_figure(6.4, 4.0)
     axes = figure.subplots()
     style_axes(axes)
+    path = [found for _, found in evidence.path if _drawn(found)]
+    if path:
+        front = sorted((found.gap.value, found.auc.value) for found in path if found.gap is not None)
+        style: dict[str, Any] = {"color": OKABE_ITO[0], "marker": ".", "linewidth": 0.8, "label": "limits of the fit"}
+        axes.plot(*zip(*front, strict=True), **style)
     points = [("this model", evidence.measured), *((name, c.second) for name, c in evidence.rivals.items())]
     markers = ("o", "s", "^", "D", "v", "P", "X")
     for place, (name, found) in enumerate(points):
-        if found.gap is not None and found.gap.defined and found.auc.defined:
+        if _drawn(found) and found.gap is not None:
             colour, marker = OKABE_ITO[place % len(OKABE_ITO)], markers[place % len(markers)]
             errors = [[[e.value - e.lower], [e.upper - e.value]] for e in (found.gap, found.auc)]
-            style: dict[str, Any] = {
-                "color": colour,
-                "marker": marker,
-                "linestyle": "",
-                "elinewidth": 0.8,
-                "label": name,
-            }
+            style = {"color": colour, "marker": marker, "linestyle": "", "elinewidth": 0.8, "label": name}
             axes.errorbar([found.gap.value], [found.auc.value], xerr=errors[0], yerr=errors[1], **style)
     axes.set(xlabel=f"{evidence.measured.metric.name} gap", ylabel="AUC")
     figure.legend(frameon=False, fontsize=9, loc="outside upper left", ncols=3)
     return figure
+
+
+def _drawn(found: Measured) -> bool:
+    return found.gap is not None and found.gap.defined and found.auc.defined
 
 
 def _figure(figure: Figure, caption: str) -> str:
@@ -263,20 +303,38 @@ def _figure(figure: Figure, caption: str) -> str:
 
 
 def _interval(estimate: AUCEstimate | None) -> str:
-    return "" if estimate is None else str(estimate)
+    return "" if estimate is None else _unbroken(str(estimate))
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _unbroken(text: str) -> str:
+    """Keep the ends of an interval on one line, and a p-value."""
+    inside = re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", NO_BREAK), text)
+    return inside.replace("p = ", f"p{NO_BREAK}={NO_BREAK}")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
+    """Return a table, nothing without rows; a column of numbers alone stands to the right, where there may be such."""
+    lines = [list(row) for row in rows]
+    if not lines:
+        return ""
+    right = [numbers and all(map(_is_number, column)) and any(column) for column in zip(*lines, strict=True)]
+
     def line(tag: str, cells: Sequence[str]) -> str:
-        inside = "".join(f"<{tag}{_number(cell)}>{_text(cell)}</{tag}>" for cell in cells)
+        kinds = (' class="number"' if number else "" for number in right)
+        inside = "".join(f"<{tag}{kind}>{_text(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
         return f"<tr>{inside}</tr>"
 
-    body = "".join(line("td", row) for row in rows)
+    body = "".join(line("td", row) for row in lines)
     return f'<div class="scroll"><table>{line("th", head)}{body}</table></div>'
 
 
-def _number(cell: str) -> str:
-    return ' class="number"' if cell.lstrip("+-")[:1].isdigit() and " " not in cell else ""
+def _is_number(cell: str) -> bool:
+    return not cell or (cell.lstrip("+-")[:1].isdigit() and " " not in cell)
+
+
+def _group(value: Any) -> str:
+    """Return what a group is called, where a number alone would not be known as one."""
+    return value if isinstance(value, str) else f"group{NO_BREAK}{value}"
 
 
 def _list(items: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from minmaxcon.errors import InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier
+from minmaxcon_problems.fair_auc.estimator.report import NO_BREAK
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
 
 
@@ -48,7 +49,7 @@ class Balance(HTMLParser):
 
 
 def words(page: str) -> str:
-    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+    return html.unescape(re.sub(r"<[^>]+>", " ", page)).replace(NO_BREAK, " ")
 
 
 def test_one_page_tells_everything_and_needs_nothing_else(fair: FairAUCClassifier, tmp_path: Path) -> None:
@@ -122,3 +123,21 @@ def test_notebooks_show_the_result_of_a_fit(fair: FairAUCClassifier) -> None:
     shown = fair._repr_mimebundle_()["text/html"]
     assert str(fair.gap_) in html.unescape(shown)
     assert str(fair.gap_) not in FairAUCClassifier()._repr_mimebundle_()["text/html"]
+
+
+def test_several_limits_metrics_and_groups_are_tables(tmp_path: Path) -> None:
+    """The models of all limits, and each group in each metric; numbers are told to be groups."""
+    rows = biased_rows(240, 0)
+    group = np.where(rows.group == "a", 1, np.where(np.arange(240) % 2 == 0, 2, 3))
+    fitted = FairAUCClassifier(["inter_group", "group"], max_gap=[0.3, 0.2], random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(rows.X, rows.y, sensitive_features=group).report(
+            tmp_path / "report.html", rows.X, rows.y, sensitive_features=group
+        )
+    told = " ".join(words((tmp_path / "report.html").read_text(encoding="utf-8")).split())
+    for model in fitted.path_:
+        assert f" {model.max_gap:g} {model.gap_} {model.auc_} " in told
+    for part in fitted.measure(rows.X, rows.y, sensitive_features=group).groups:
+        assert f" {part.metric} group {part.group} {part.first} {part.second} {part.signed.value:+.4f} [" in told
+    assert told.count("Chance may explain") <= 1  # one sentence, of the largest gap
