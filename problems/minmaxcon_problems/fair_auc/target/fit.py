@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -42,6 +42,12 @@ _STEPS = 200
 
 _IN_FOLDS = 40
 """Outer steps of the fits in folds, whose last digits are less than chance."""
+
+_FAR = 0.01
+"""By how much more than its goal a gap is to be before other ways to it are tried."""
+
+_BETWEEN = 3
+"""Goals between the gap without a target and one that was missed."""
 
 _TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE)
 
@@ -345,6 +351,11 @@ class _Candidate:
         """The AUC on the training data."""
         return self.on_train[1].value
 
+    @property
+    def gap(self) -> float:
+        """The gap on the training data."""
+        return self.on_train[0].value
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Candidates:
@@ -353,7 +364,7 @@ class _Candidates:
     goals: list[_Candidate]
     free: _Candidate
     others: tuple[_Candidate, ...] = ()
-    interrupted: bool = False  # by Ctrl-C before the runs began
+    interrupted: bool = False  # by Ctrl-C before all was tried
     note: str = ""
 
     @classmethod
@@ -373,7 +384,8 @@ class _Candidates:
 
     def part(self, begin: int, end: int) -> _Candidates:
         """Return the models for some of the goals."""
-        return replace(self, goals=self.goals[begin:end], others=(*self.goals[:begin], *self.goals[end:]))
+        others = (*self.goals[:begin], *self.goals[end:], *self.others)
+        return replace(self, goals=self.goals[begin:end], others=others)
 
 
 def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
@@ -425,11 +437,26 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         callbacks=[lambda _: True] if stopped else [*callbacks, *watches[1:]],  # one Ctrl-C ends both
     )
     runs = [watches[1].best(both[j], j) if watches else both[j] for j in range(len(goals))]
-    smoothed = np.abs(observed(problem, np.vstack([*(run.x for run in runs), free.x])).smoothed).max(axis=1)
-    found = _Candidates.of(judge, runs, free, smoothed, interrupted=stopped)
+
+    def smooth(solutions: Sequence[mm.Solution]) -> Any:
+        return np.abs(observed(problem, np.vstack([run.x for run in solutions])).smoothed).max(axis=1)
+
+    found = _Candidates.of(judge, runs, free, smooth([*runs, free]), interrupted=stopped)
+    if not stopped and not watches:
+
+        def solve(wanted: Any, begin: Any) -> list[_Candidate]:
+            """Return models for some goals, from where others have ended."""
+            bound, limit = signed_bounds(problem, free.x, wanted), left()
+            several = mm.solve(bound, solver, seed=target.seed, x0=begin, time_limit=limit, callbacks=callbacks)
+            made = [several[j] for j in range(len(wanted))]
+            return [
+                _Candidate(run, judge.on_train(run), float(gap)) for run, gap in zip(made, smooth(made), strict=True)
+            ]
+
+        found = _closer(found, goals, solve)
     best = max(found.goals, key=judge.area)
     free_area, best_area = judge.area(found.free), judge.area(best)
-    if stopped or best_area <= free_area + _BETTER:
+    if found.interrupted or best_area <= free_area + _BETTER:
         return found
     # A network has many optima: the one without a target was worse than one with, and is looked for from there.
     watch = [_Watch(judge, [NO_TARGET])] if watches else []
@@ -437,8 +464,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         without, solver, seed=target.seed, x0=best.run.x, time_limit=left(), callbacks=[*callbacks, *watch]
     )
     again = watch[0].best(again, 0) if watch else again
-    smooth = float(np.abs(observed(problem, again.x).smoothed).max())
-    both_free = found.free, _Candidate(again, judge.on_train(again), smooth)
+    both_free = found.free, _Candidate(again, judge.on_train(again), float(smooth([again])[0]))
     free_again = max(both_free, key=judge.area)
     what = "a held-out AUC" if judge.early else "an AUC"
     note = (
@@ -446,6 +472,31 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         f"it was trained again from there, to {judge.area(free_again):.3f}."
     )
     return replace(found, free=free_again, note=note)
+
+
+def _closer(found: _Candidates, goals: Any, solve: Callable[[Any, Any], list[_Candidate]]) -> _Candidates:
+    """Look again for models of goals that were missed by far, from fairer models on the way to them.
+
+    With many gaps the way from the model without a target may end where none can fall without another's rising. Goals
+    between lead around such points, and ``solve(goals, start)`` goes on from the fairest model.
+    """
+    far = [
+        j
+        for j, one in enumerate(found.goals)
+        if one.run.status is mm.Status.OUT_OF_REACH and one.gap > abs(goals[j]) + _FAR
+    ]
+    if not far:
+        return found
+    strictest, free = max(min(abs(goals[j]) for j in far), _MARGIN), found.free.gap
+    between = solve(np.geomspace(strictest, max(free, 2.0 * strictest), _BETWEEN + 2)[1:-1], found.free.run.x)
+    found = replace(found, others=(*found.others, *between))
+    if any(one.run.status is mm.Status.INTERRUPTED for one in between):
+        return replace(found, interrupted=True)
+    fairest, kept = min(found.every, key=lambda one: one.gap), list(found.goals)
+    again = solve(goals[far], fairest.run.x)
+    for j, one in zip(far, again, strict=True):
+        kept[j] = min(kept[j], one, key=lambda each: each.gap)
+    return replace(found, goals=kept, interrupted=any(one.run.status is mm.Status.INTERRUPTED for one in again))
 
 
 class _Watch:
@@ -515,9 +566,11 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
     chosen, found, goal = runs[best], measured[best], float(judge.goals[best])
     if judge.reached(without) <= gap and without[1].value >= found[1].value:
         chosen, found, goal = free, without, gap
-    # Where all targets are about the training data, a model for another one may be better, and meet this one too.
+    # Where all targets are about the training data, a model for another one may be better, and meet this one too; or
+    # be the fairest that is known where none meets it.
     for other in () if held_out else solved.others:
-        if other.on_train[0].value <= gap and other.area > found[1].value + _BETTER:
+        least, better = judge.reached(found), other.area > found[1].value + _BETTER
+        if gap < other.gap < least or (other.gap <= gap and (better or least > gap)):
             chosen, found, goal = other, other.on_train, gap
     status, reason = chosen.run.status, chosen.run.reason
     late = any(one.run.reason.startswith("The time limit") for one in (*runs, free))
