@@ -266,7 +266,7 @@ def _first_no_number(cells: Any) -> tuple[int | None, Any]:
         return (int(bad[0]), None) if len(bad) else (None, None)
     empty = None
     for row, value in enumerate(cells.tolist()):
-        if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
+        if _is_missing(value):
             empty = row if empty is None else empty
             continue
         try:

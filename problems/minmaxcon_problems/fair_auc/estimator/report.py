@@ -245,12 +245,13 @@ def _roc_figure(evidence: Evidence) -> Figure:
         )
     axes.set(xlabel="share of negatives above the threshold", ylabel="share of positives above it")
     axes.set_aspect("equal")
-    figure.legend(frameon=False, loc="outside upper left", fontsize=9)
+    if axes.get_legend_handles_labels()[1]:  # none, where each group has rows of one class only
+        figure.legend(frameon=False, loc="outside upper left", fontsize=9)
     return figure
 
 
 def _score_figure(evidence: Evidence) -> Figure:
-    members = _members(evidence)[:_MOST_GROUPS]
+    members = [(name, mask) for name, mask in _members(evidence) if mask.any()][:_MOST_GROUPS]
     figure = empty_figure(7.6, 1.2 + 1.1 * len(members))
     axes = figure.subplots(len(members), 1, sharex=True, squeeze=False)[:, 0]
     low, high = np.quantile(evidence.scores, [0.002, 0.998])
@@ -264,7 +265,8 @@ def _score_figure(evidence: Evidence) -> Figure:
                 panel.hist(mine, edges, density=True, **style)
         panel.set_title(name, fontsize=10, loc="left")
         panel.set_yticks([])
-    axes[0].legend(frameon=False, fontsize=9, loc="upper right")
+    fullest = max(axes, key=lambda panel: len(panel.get_legend_handles_labels()[1]))
+    fullest.legend(frameon=False, fontsize=9, loc="upper right")
     axes[-1].set_xlabel("log-odds of the positive label")
     return figure
 
@@ -287,7 +289,8 @@ def _front_figure(evidence: Evidence) -> Figure:
             style = {"color": colour, "marker": marker, "linestyle": "", "elinewidth": 0.8, "label": name}
             axes.errorbar([found.gap.value], [found.auc.value], xerr=errors[0], yerr=errors[1], **style)
     axes.set(xlabel=f"{evidence.measured.metric.name} gap", ylabel="AUC")
-    figure.legend(frameon=False, fontsize=9, loc="outside upper left", ncols=3)
+    if axes.get_legend_handles_labels()[1]:  # none, where no gap is known on these rows
+        figure.legend(frameon=False, fontsize=9, loc="outside upper left", ncols=3)
     return figure
 
 

@@ -130,10 +130,8 @@ class Fitted:
     def log_odds_by_group(self, decision: Any, signs: Any) -> Any:
         """Return log-odds (n,) of the second class, by the line of each row's group, from those by one line for all.
 
-        ``signs`` are those (n,) of each compared group; without lines by group log-odds are returned as they are.
+        ``signs`` are those (n,) of each compared group.
         """
-        if not self.by_group:
-            return decision
         scores = (self.direction * decision - self.log_odds.intercept) / self.log_odds.slope
         found = self.by_group[-1](scores)
         for line, sign in zip(self.by_group, signs, strict=False):

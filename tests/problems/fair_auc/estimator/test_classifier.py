@@ -263,6 +263,10 @@ def test_a_grid_search_passes_the_groups_on(rows: Rows, routing: bool) -> None:
         ({"max_rows_per_cell": 1.5}, "max_rows_per_cell=1.5: must be a whole number"),
         ({"random_state": -1}, "random_state=-1: must be a whole number"),
         ({"model": lambda _: 3}, "returned an object of type int for 4 features"),
+        (
+            {"calibration": "by_groups", "use_group": True},
+            "calibration='by_groups': unknown name; did you mean 'by_group'",
+        ),
         ({"positive": "maybe"}, "positive='maybe': is no value of y"),
     ],
 )

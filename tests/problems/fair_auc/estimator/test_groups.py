@@ -85,13 +85,14 @@ def test_several_metrics_are_bound_at_once(three: Rows) -> None:
 
 
 def test_columns_give_intersections(three: Rows) -> None:
-    pd = pytest.importorskip("pandas")
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     age = np.where(np.arange(400) % 2 > 0, "old", "young")
     two = np.where(three.group == "b", "b", "a")
     joined = np.array([f"{g} & {a}" for g, a in zip(two, age, strict=True)])
     expected = fitted(three._replace(group=joined))
     assert expected.groups_ == ("a & old", "a & young", "b & old", "b & young")
-    for columns in (pd.DataFrame({"group": two, "age": age}), np.stack([two, age], axis=1)):
+    table = pa.table({"group": two.tolist(), "age": age.tolist()})
+    for columns in (pd.DataFrame({"group": two, "age": age}), np.stack([two, age], axis=1), table):
         found = fitted(three._replace(group=columns))
         assert found.groups_ == expected.groups_
         assert found.coef_.tobytes() == expected.coef_.tobytes()

@@ -184,6 +184,24 @@ def test_a_frame_of_one_column_may_call_it_anything(rows: Rows, name: Any) -> No
         sensitive_column(frame, len(rows.group))
 
 
+@pytest.mark.parametrize("unknown", ["refuse", "own_group", "drop"])
+def test_a_table_of_arrow_with_one_column_is_that_column(rows: Rows, unknown: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    column = sensitive_column(pa.table({"group": rows.group.tolist()}), len(rows.group), unknown)
+    assert column.tolist() == rows.group.tolist()  # none is missing
+
+
+@pytest.mark.parametrize("absent", ["None", "NaN", "NA"])
+def test_columns_of_objects_are_numbers_but_where_a_cell_is_missing(rows: Rows, absent: str) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows.X, columns=list("abcd")).astype({"b": object, "c": object})
+    assert fitted(frame, rows.y, rows.group).coef_.tobytes() == fitted(*rows).coef_.tobytes()
+    for row in (9, 7):
+        frame.iloc[row, 2] = {"None": None, "NaN": float("nan"), "NA": pd.NA}[absent]
+    with pytest.raises(DataError, match=r"X: column 'c' has no value in row 7 \(counted from 0\)"):
+        fitted(frame, rows.y, rows.group)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_with_words_or_empty_cells_name_the_column_and_the_pipeline(rows: Rows, library: str) -> None:
     module = pytest.importorskip(library)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,7 @@ def test_none_as_a_text_is_a_group_like_any_other(rows: Rows) -> None:
         (lambda r: {"y": np.where(r.y == "yes", "perhaps", r.y)}, DataError, ("'perhaps'", "'no'")),
         (lambda r: {"sensitive_features": np.where(r.group == "a", "c", r.group)}, DataError, ("'c'", "not seen")),
         (lambda r: {"sensitive_features": r.group[:5]}, DataError, ("5 values", "600")),
+        (lambda r: {"y": np.stack([r.y, r.y], axis=1)}, DataError, ("y: has shape (600, 2)", "one label for each row")),
         (lambda _: {"sample_weight": np.full(600, -1.0)}, InvalidInput, ("sample_weight", "at least 0")),
         (lambda _: {"sample_weight": np.zeros(600)}, InvalidInput, ("sample_weight", "not all zero")),
         (lambda _: {"confidence": 1.0}, InvalidInput, ("confidence", "1.0")),
@@ -197,6 +199,12 @@ def test_rows_that_cannot_be_measured(
         fair.measure(**given)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("labels, said", [([0, 1, 2, 0], "3 labels (0, 1, 2)"), ([1, 1, 1, 1], "1 labels (1)")])
+def test_scores_are_measured_on_rows_of_two_labels(labels: Any, said: str) -> None:
+    with pytest.raises(DataError, match=re.escape(f"y: has {said}; rows of two labels can be measured.")):
+        measure_scores(np.arange(4.0), labels, sensitive_features=list("abab"))
 
 
 @pytest.mark.parametrize(

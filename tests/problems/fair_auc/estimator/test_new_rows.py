@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
@@ -31,6 +34,31 @@ def test_rows_left_out_meet_the_limit_on_average() -> None:
     assert "rows where the smallest cell has" in found.reason_
     assert found.auc_.value == pytest.approx(left.auc, abs=0.05)
     assert fitted(rows).left_out_ is None
+
+
+@pytest.mark.parametrize("gap, reached", [(0.3, True), (0.01, True), (0.0, False)])
+def test_what_rows_left_out_say_is_told(gap: float, reached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two folds: the gap of rows left out meets the limit, or the least one and the rows needed are told."""
+    monkeypatch.setattr("minmaxcon_problems.fair_auc.estimator.training._FOLDS", 2)
+    monkeypatch.setattr("minmaxcon_problems.fair_auc.estimator.training._ROUNDS", 1)
+    monkeypatch.setattr("minmaxcon_problems.fair_auc.target.fit._IN_FOLDS", 4)
+    rows = biased_rows(240, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = fitted(rows, demand="new_rows", max_gap=gap, objective="quadratic_auc")
+    left, half = found.left_out_, 1.96 * found.gap_.standard_error
+    assert left is not None
+    assert (left.folds, left.goal) == (2, found.target_)
+    assert (left.gap <= gap) == reached == (found.status_ is not mm.Status.OUT_OF_REACH)
+    said = f"On rows left out of training the gap is {left.gap:.3g} on average, known to within {half:.2g}"
+    fewest = min(np.unique(np.char.add(rows.y, rows.group), return_counts=True)[1])
+    assert said in found.reason_
+    if gap:
+        needed = np.ceil(fewest * (half / gap) ** 2)
+        many = f"; within {gap:g} would take some {needed:,.0f} rows where the smallest cell has {fewest}."
+        assert (many in found.reason_) == (half > gap) == (gap < 0.1)
+    least = f"The least gap on rows left out is {left.gap:.4g}, above the target {gap:g}."
+    assert (least in found.reason_) == (not reached)
 
 
 def test_few_rows_are_refused_with_the_number_needed() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier
-from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
+from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, every_pair
 
 GAPS = [0.2, 0.05, 0.02]
 
@@ -53,6 +53,16 @@ def test_rows_of_ones_own_are_to_meet_the_limit(few: Rows, fresh_rows: Rows) -> 
     found = model.fit(few.X, few.y, sensitive_features=few.group, **own)
     assert found.gap_ == found.measure(fresh_rows.X, fresh_rows.y, sensitive_features=fresh_rows.group).gap
     assert [one.gap_.value <= one.max_gap for one in found.path_] == [True, True]
+
+
+def test_rows_of_ones_own_without_groups(few: Rows, fresh_rows: Rows) -> None:
+    with pytest.warns(UserWarning, match="sensitive"):
+        found = FairAUCClassifier(random_state=0).fit(few.X, few.y, X_val=fresh_rows.X, y_val=fresh_rows.y)
+    scores = found.decision_function(fresh_rows.X)
+    yes = fresh_rows.y == "yes"
+    assert found.auc_.value == pytest.approx(every_pair(scores[yes], scores[~yes]), abs=1e-12)
+    with pytest.raises(InvalidInput, match="X_val='given': is for rows at hand; leave it out for a data set"):
+        found.fit("rows.parquet", "label", sensitive_features="group", X_val=fresh_rows.X)
 
 
 def test_rows_of_ones_own_are_read_as_the_training_rows(rows: Rows) -> None:

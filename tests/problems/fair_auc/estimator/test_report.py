@@ -102,13 +102,19 @@ def test_a_file_is_replaced_by_the_users_word_alone(fair: FairAUCClassifier, few
     assert path.read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.parametrize("kind", ["kappa", "no groups", "one class of a group"])
+@pytest.mark.parametrize("kind", ["kappa", "no groups", "one class of a group", "network", "many features", "held out"])
 def test_whatever_was_fitted_can_be_reported(few: Rows, tmp_path: Path, kind: str) -> None:
     import minmaxcon as mm
 
     settings: dict[str, Any] = {"random_state": 0}
     if kind == "kappa":
         settings |= {"kappa": 0.2, "solver": mm.SFLS(oracle=mm.SMD(steps=50), levels=2)}
+    if kind == "network":
+        settings |= {"model": "mlp", "time_limit": 0.3}
+    if kind == "held out":
+        settings |= {"validation_fraction": 0.3, "max_gap": 0.2}
+    if kind == "many features":
+        few = few._replace(X=np.hstack([few.X, np.random.default_rng(0).normal(size=(len(few.y), 40))]))
     group = None if kind == "no groups" else few.group
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -116,7 +122,29 @@ def test_whatever_was_fitted_can_be_reported(few: Rows, tmp_path: Path, kind: st
     rows = few.take(np.flatnonzero((few.group == "a") | (few.y == "no"))) if kind == "one class of a group" else few
     path = tmp_path / "report.html"
     fitted.report(path, rows.X, rows.y, sensitive_features=None if group is None else rows.group)
-    assert ("Certificate" in path.read_text()) == (kind == "kappa")
+    page = path.read_text()
+    assert ("Certificate" in page) == (kind == "kappa")
+    assert ("Coefficients in raw units" in page) == (kind != "network")
+    assert ("The 40 largest of 44." in page) == (kind == "many features")
+    assert ("held-out part of the fit" in page) == (kind == "held out")
+
+
+@pytest.mark.parametrize("kept", ["one group", "one class of each group"])
+def test_rows_on_which_no_gap_is_known_can_be_reported(
+    fair: FairAUCClassifier, few: Rows, kept: str, tmp_path: Path
+) -> None:
+    """Without a warning: models are in the table, but not drawn, and absent groups are not told of."""
+    mine = few.group == "a" if kept == "one group" else (few.group == "a") == (few.y == "yes")
+    rows, path = few.take(np.flatnonzero(mine)), tmp_path / "report.html"
+    rivals = {"sum": rows.X.sum(axis=1)}
+    fair.report(path, rows.X, rows.y, sensitive_features=rows.group, rivals=rivals)
+    page = words(path.read_text())
+    found = fair.measure(rows.X, rows.y, sensitive_features=rows.group)
+    assert not found.gap.defined
+    assert str(found.gap) in page
+    assert "Beside other models" in page
+    told = page.partition("Probabilities by group")[2].partition("Beside other models")[0]
+    assert [name in told.split() for name in "ab"] == [True, kept != "one group"]
 
 
 def test_notebooks_show_the_result_of_a_fit(fair: FairAUCClassifier) -> None:

@@ -54,6 +54,19 @@ def test_counts_are_exact_and_weights_add_up_to_them() -> None:
     np.testing.assert_allclose(np.bincount(cell, weights=weight), reservoir.counts)
 
 
+def test_rows_that_lie_elsewhere_are_fetched_by_their_numbers() -> None:
+    """A sample of numbers, and then the rows of those that were kept, is the sample of the rows."""
+    features, cells = stream(500, 1)
+    here, numbers = Reservoir(10, 3), Reservoir(10, 3)
+    here.add(features, cells)
+    numbers.add(np.arange(500.0)[:, None], cells)
+    asked: list[Any] = []
+    numbers.fetch(lambda chosen: asked.append(chosen) or features[chosen.astype(int)], features.shape[1])
+    for one, other in zip(kept(here), kept(numbers), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [len(chosen) for chosen in asked] == [sum(min(count, 10) for count in here.counts)]
+
+
 def test_every_row_of_a_cell_is_kept_equally_often() -> None:
     numbers = np.arange(40.0)[:, None]
     times = np.zeros(40)

@@ -68,6 +68,22 @@ def test_few_rows_are_shrunk_and_many_are_not() -> None:
     assert path.alpha in path.alphas
 
 
+def test_of_many_rows_a_sample_chooses_that_keeps_the_rarer_class() -> None:
+    """Strengths are said for all rows, and repeating a call repeats the choice."""
+    rng = np.random.default_rng(0)
+    features, positive = rng.normal(size=(5000, 2)), np.arange(5000) < 300
+    features[:, 0] += positive
+    found = chosen_shrinkage(features, positive, np.zeros(5000), None, 5000.0, 1)
+    again = chosen_shrinkage(csr_matrix(features), positive, np.zeros(5000), None, 5000.0, 1)
+    assert found is not None
+    assert again is not None
+    assert found.alpha == again.alpha
+    score = np.linalg.lstsq(features, positive - 0.5, rcond=None)[0]
+    area = roc_auc_score(positive, features @ score)
+    assert found.auc == pytest.approx(area, abs=0.03)
+    assert found.alphas[0] < found.alpha
+
+
 def test_shrinking_helps_on_other_rows() -> None:
     other, areas = drawn(5000, 90, 9), []
     for seed, alpha in itertools.product((2, 3, 4), (0.0, None)):

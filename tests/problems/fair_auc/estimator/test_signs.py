@@ -86,6 +86,12 @@ def test_no_model_of_these_signs_ranks_better(rows: Rows) -> None:
     assert (w * signs >= 0).all()
 
 
+@pytest.mark.parametrize("signs", [[], [2, 0], [0.5], [[1, -1]], 1, [float("nan")]])
+def test_what_are_no_signs_of_coordinates_is_refused(signs: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match=r"signs=.*must hold -1, 0 or 1 for each coordinate"):
+        SignedBall(1.0, signs)
+
+
 def test_names_and_refusals(rows: Rows) -> None:
     frame = pd.DataFrame(rows.X, columns=["age", "income", "debt", "years"])
     found = FairAUCClassifier("group", max_gap=0.1, monotonic_cst={"income": -1}, random_state=0).fit(

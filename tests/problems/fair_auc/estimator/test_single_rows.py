@@ -121,6 +121,19 @@ def test_classes_that_are_no_two_labels_are_refused_by_name(rows: Rows, classes:
     assert sum(running._stream.reservoir.counts) == 20
 
 
+@pytest.mark.filterwarnings("ignore:No sensitive_features")
+def test_a_label_that_no_double_holds_takes_the_general_way(rows: Rows) -> None:
+    """And rows without groups take the short one."""
+    plain = {True: 2**60 + 1, False: 0}
+    one, whole = FairAUCClassifier(random_state=0), FairAUCClassifier(random_state=0)
+    labels = np.array([plain[label == "yes"] for label in rows.y])
+    for row, label in zip(rows.X[:80], labels[:80].tolist(), strict=True):
+        one.partial_fit(row[None], [label])
+    whole.partial_fit(rows.X[:80], labels[:80])
+    np.testing.assert_array_equal(one.coef_, whole.coef_)
+    assert one.classes_.tolist() == [0, 2**60 + 1]
+
+
 def test_other_classes_are_refused_in_any_call(rows: Rows) -> None:
     clf = FairAUCClassifier("group", random_state=0)
     clf.partial_fit(rows.X[:1], rows.y[:1], classes=["no", "yes"], sensitive_features=rows.group[:1])

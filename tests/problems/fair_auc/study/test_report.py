@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
+from minmaxcon.errors import UnknownName
 from minmaxcon.results import csv_text
 from minmaxcon.results.figures import OKABE_ITO, png
 from minmaxcon_problems.fair_auc.study.fronts import hypervolume, series_of
@@ -18,12 +20,17 @@ from minmaxcon_problems.fair_auc.study.report import (
     achieved_rows,
     ahead_rows,
     best_auc_rows,
+    check_out,
     front_panels,
     front_rows,
     hypervolume_rows,
+    plan,
+    report,
     text_tables,
+    write_report,
 )
-from minmaxcon_problems.fair_auc.study.study import Panel
+from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
+from minmaxcon_problems.fair_auc.study.sweep import Sweep
 
 from .fake_study import FakeStudy
 
@@ -214,3 +221,40 @@ def test_methods_look_the_same_in_every_figure_and_figures_are_the_same_bytes() 
     assert {look[0] for look in looks[0].values()} <= {*OKABE_ITO, "black"}
     assert png(figures[0]) == png(front_panels(panels(["a9a"]), order=order, label=str))
     assert [axes.get_title() for axes in figures[1].axes[:2]] == ["group", "intra_group"]
+
+
+def test_panels_are_those_asked_for_and_none_of_another_name() -> None:
+    study = FairAUCStudy()
+    assert study.panels(data=["bank"], metric=["group"], model=["mlp"]) == [Panel("bank", "group", "mlp")]
+    assert len(study.panels(data=["bank", "compas"], model=["linear"])) == 2 * len(
+        study.panels(["bank"], None, ["mlp"])
+    )
+    for argument, name, meant in (("data", "bnk", "bank"), ("metric", "grup", "group"), ("model", "mpl", "mlp")):
+        with pytest.raises(UnknownName, match=f"{argument}='{name}': unknown name; did you mean '{meant}'"):
+            study.panels(**{argument: [name]})
+
+
+def test_what_is_missing_has_no_axes_and_what_is_not_finite_is_said() -> None:
+    records = [record("ours", 0, [point(0.01, None, None)]), record("ours", 0, [point(0.01, 0.02, 0.8)])]
+    records[1] |= {"data": "e", "metric": "n"}
+    figure = front_panels(series_of(records), order=ORDER, label=str)
+    seen = [axes for axes in figure.axes if axes.get_visible()]
+    assert (len(figure.axes), len(seen)) == (4, 2)
+    assert [text.get_text() for text in seen[0].texts] == ["nothing to draw"]
+
+
+def test_numbers_of_candidates_are_told_and_leftovers_removed(tmp_path: Path) -> None:
+    study = FakeStudy()
+    planned = plan(study, "fake", data=["a9a"], metric=["group"], model=["linear"], seeds=2)
+    records = []
+    for one in planned.configurations:
+        names = {"data": one.panel.data, "metric": one.panel.metric, "model": one.panel.model}
+        made = {**names, "method": one.method, "seed": one.seed, **study.run(one.panel, one.method, one.seed)}
+        records.append({**made, "candidates": 5 + one.seed * (one.method == "max_gap")})
+    found = report(study, planned, Sweep(records, len(records), 0, {}, False, []))
+    text = " ".join(found.text.split())
+    assert "from which validation data choose: max gap (ours) 5 to 6, level set 5," in text
+    (tmp_path / ".tables.txt.new-ffffff00").write_text("half")
+    check_out(tmp_path)
+    write_report(tmp_path, found)
+    assert {path.name for path in tmp_path.iterdir()} == set(found.files)

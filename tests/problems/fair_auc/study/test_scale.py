@@ -34,6 +34,11 @@ def test_every_size_is_measured_and_told(result: ScaleResult) -> None:
     json.dumps(result.as_dict())
 
 
+def test_an_axis_that_is_none_is_named() -> None:
+    with pytest.raises(mm.UnknownName, match="sizes='row': unknown name; did you mean 'rows'"):
+        bench_scale(sizes={"row": (60,)})
+
+
 def test_a_figure_has_a_panel_for_each(result: ScaleResult) -> None:
     panels = result.figure().axes
     assert len(panels) == 3 * len(AXES)

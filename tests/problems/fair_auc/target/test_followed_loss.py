@@ -16,7 +16,9 @@ from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon_problems.fair_auc.target.fit import fit_target
 from minmaxcon_problems.fair_auc.target.followed import FollowedLoss, FrozenDistributions, RememberedScores
 from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
+from minmaxcon_problems.fair_auc.target.ridge import Ridged
 from tests.cases import labelled
+from tests.problem_library import HalfSquare
 from tests.problems.fair_auc.by_pairs import smooth_auc
 
 Array = Any
@@ -152,6 +154,12 @@ def test_a_ridge_counts_noise_in_every_feature(engine: str) -> None:
     for i, unit in enumerate(np.eye(3)):
         slope = (noisy_auc(w - 1e-5 * unit, 4.0) - noisy_auc(w + 1e-5 * unit, 4.0)) / 2e-5
         assert gradient[i] == pytest.approx(slope, abs=2e-3)  # the spread of the scores counts as constant
+
+
+def test_a_ridge_of_two_functions_is_refused() -> None:
+    ridged = [Ridged(HalfSquare(bound=9.0), 0.1, 3) for _ in range(2)]
+    with pytest.raises(mm.Unsupported, match="one objective has a ridge penalty: give constraints none"):
+        mm.MinMaxProblem(ridged[0], ridged[1:], mm.Ball(3, 1.0), mm.Finite({"points": np.eye(3)}))
 
 
 def test_a_strong_ridge_leads_to_the_difference_of_the_means() -> None:

@@ -105,7 +105,17 @@ def test_pieces_engines_and_single_precision() -> None:
 
 
 def test_without_a_model_of_the_curvature_there_is_none() -> None:
-    assert measure("group").curvature(points()) is None
+    own = measure("group")
+    assert own.curvature(points()) is None
+    few = np.arange(150)
+    arrays = {name: np.asarray(value)[few] for name, value in own.data.arrays.items()}
+    data = mm.Finite({**arrays, "positive": 1.0 * (ROWS.label[few] > 0), "row_weight": np.ones(len(few))})
+    other = own.on(data)
+    assert other.curvature(points()) is None
+    scores = points() @ np.eye(5, 3) @ ROWS.features[few].T
+    masks = masks_of(ROWS, "group")[few]
+    expected = [sklearn_gap(one, masks, np.ones(len(few))) for one in scores]
+    np.testing.assert_allclose(other.observe(points()).values[:, 0], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, float("nan"), float("inf"), "wide", None])

@@ -121,6 +121,13 @@ def test_time_limit_callbacks_and_start_reach_both_solves() -> None:
         fit("group", 0.05, ROWS, method="bounds", start=np.ones(9))
 
 
+def test_a_solve_without_a_level_has_a_trace_without_rows() -> None:
+    target = Target(metric="group", max_gap=1.0, method="bounds", time_limit=1e-9)
+    solution = solve_side_bounds(ROWS, target, TARGETS)
+    assert solution.runs == 3
+    assert {len(column) for column in solution.trace.values()} <= {0}
+
+
 @pytest.mark.parametrize(
     "options, message",
     [

@@ -69,6 +69,10 @@ def test_held_out_rows_of_other_features() -> None:
         ({"start": "near"}, r"start=.*numbers"),
         ({"start": np.zeros(6)}, r"start=.*gives all rows one score"),
         ({"time_limit": -1.0}, r"time_limit=-1.0: must be a positive number of seconds"),
+        ({"ridge": 0.1, "model": mm.MLP(6, 2)}, r"ridge=0.1: is for linear models; leave it out for networks"),
+        ({"signs": [1] * 6, "model": mm.MLP(6, 2)}, r"signs=.*are for linear models; leave them out for networks"),
+        ({"signs": [1] * 6, "method": "bounds"}, r"signs=.*act with method \"following\" only; leave them out"),
+        ({"ridge": 0.1, "method": "bounds"}, r"ridge=0.1: acts with method \"following\" only; leave it out"),
         ({"time_limit": -1.0, "method": "bounds"}, r"time_limit=-1.0: must be a positive number of seconds"),
     ],
 )

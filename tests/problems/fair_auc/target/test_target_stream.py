@@ -273,13 +273,25 @@ def test_a_cell_whose_probability_is_said_to_be_nothing() -> None:
         stream_target_problem(arriving(biased(1, n=1000)), "group", GAP, probabilities=shares, first=500)
 
 
-@pytest.mark.parametrize("name, bad", [("first", 0), ("look", 0), ("probabilities", {(1, 1): 1.0}), ("max_gap", -0.1)])
+@pytest.mark.parametrize(
+    "name, bad",
+    [
+        ("first", 0),
+        ("look", 0),
+        ("probabilities", {(1, 1): 1.0}),
+        ("max_gap", -0.1),
+        ("metric", ["group", "inter_group"]),
+    ],
+)
 def test_settings_out_of_range_are_named(name: str, bad: Any) -> None:
     with pytest.raises(mm.InvalidInput, match=f"{name}="):
         stream_target_problem(**{"points": arriving(biased(1, n=200)), "metric": "group", name: bad})
 
 
 def test_no_points() -> None:
+    opened = iter([[*arriving(biased(1, n=50), passes=1)()]])  # only the first time it is opened there are some
+    with pytest.raises(mm.DataError, match="stream: it has no points"):
+        stream_target_problem(lambda: next(opened, []), "group", GAP)
     with pytest.raises(mm.DataError, match="no points"):
         stream_target_problem([], "group", GAP)
 
