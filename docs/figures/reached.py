@@ -1,19 +1,15 @@
 """Lines and branches that no ordinary test reaches.
 
-``python docs/figures/reached.py`` runs the ordinary suite in one process and writes the share that it reaches, and all
-that it does not, to ``docs/figures/reached.json``, from which ``docs/figures/reliability.py`` makes its section. With a
-number, no file of tests gets more seconds than that, give or take a test: what is reached then is a lower bound. Code
-that runs only in processes that tests start, such as parts of the command line, is not counted.
+``python docs/figures/reached.py`` runs the ordinary suite in two processes and writes the share that it reaches, and
+all that it does not, to ``docs/figures/reached.json``, from which ``docs/figures/reliability.py`` makes its section.
+What runs in processes that tests start, such as the command line, counts where they end by themselves.
 """
 
 from __future__ import annotations
 
 import ast
-import collections
 import json
-import math
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -70,33 +66,16 @@ def measured(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Shortened:
-    """Tests of a file that has had its time are skipped."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.spent = seconds, collections.Counter[Path]()
-
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skip a test whose file has had its time."""
-        if self.spent[item.path] > self.seconds:
-            pytest.skip("its file has had its time")
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up what a file takes."""
-        self.spent[ROOT / report.nodeid.partition("::")[0]] += report.duration
-
-
-def main(words: list[str]) -> None:
+def main() -> None:
     """Run the suite and write what it reaches."""
-    seconds = float(words[0]) if words else math.inf
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "coverage.json"
-        options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not rel", "-o", "timeout=1200"]
-        pytest.main([*options, "--cov", "--cov-branch", f"--cov-report=json:{path}"], plugins=[Shortened(seconds)])
+        options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-m", "not slow and not rel", "-o", "timeout=1200"]
+        pytest.main([*options, "--cov", "--cov-branch", f"--cov-report=json:{path}"])
         found = measured(json.loads(path.read_text(encoding="utf-8")))
-    FIGURES.write_text(json.dumps({"seconds": seconds if words else None, **found}, indent=1) + "\n", encoding="utf-8")
+    FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -252,13 +252,12 @@ def unreached() -> list[str]:
     if not REACHED.exists():
         return []
     found = json.loads(REACHED.read_text(encoding="utf-8"))
-    limit = "" if found["seconds"] is None else f", of which each file had {found['seconds']:g} seconds,"
     lines = [
         "",
         "What no test reaches",
         "--------------------",
         "",
-        f"The ordinary suite{limit} reaches {found['share']}% of {found['statements']:,} statements and",
+        f"The ordinary suite reaches {found['share']}% of {found['statements']:,} statements and",
         f"{found['branches']:,} branches, and {found['branch share']}% of the branches alone",
         "(``python docs/figures/reached.py``). The number in brackets counts the lines that are not",
         "reached, or are left on one way only.",
