@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -56,7 +57,7 @@ def test_a9a_equals_scikit_learn_within_a_second(shared_data: Path) -> None:
     assert rows.features.shape == (32561, 123)
     assert (rows.features != expected).nnz == 0
     np.testing.assert_array_equal(rows.labels, label)
-    assert elapsed < 1.5, "about .3 s on a quiet machine"
+    assert elapsed < 1.5 or sys.gettrace(), "about .3 s on a quiet machine, where no coverage is measured"
 
 
 def test_dialects(tmp_path: Path) -> None:

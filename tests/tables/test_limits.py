@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ def refused(read: Callable[[], Any], said: str, kind: type[Exception] = mm.DataE
     began = time.process_time()
     with pytest.raises(kind, match=said) as refusal:
         read()
-    assert time.process_time() - began < 2.5
+    assert time.process_time() - began < 2.5 or sys.gettrace()  # coverage takes longer
     assert len(str(refusal.value).splitlines()) == 1
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from tests import cases
 from tests.cases import fair_auc
 from tests.staircases import (
     POINTS,
@@ -122,7 +123,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("kind, refresh", [(Staircase, 1), (Scaled, 1), (Scaled, 3), (Varying, 1)])
-@pytest.mark.parametrize("engine", ["numpy", "torch"])
+@pytest.mark.parametrize("engine", cases.promises(["numpy", "torch"], ["torch"]))
 def test_a_run_of_many_is_the_run_alone(engine: str, kind: type[Staircase], refresh: int) -> None:
     bounds, starts = [0.05, 0.3, -0.5, 2.0], [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
     options: dict[str, Any] = {"engine": engine, "kind": kind}
