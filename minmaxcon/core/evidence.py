@@ -12,7 +12,7 @@ is feasible.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -248,7 +248,7 @@ class _Lagrangian:
         self.closed = found is not None
         if found is None:
             xp = namespace(self.like)
-            level = self.problem.at_level(np.zeros(1))
+            level = replace(self.problem.at_level(np.zeros(1)), data=self.data)
             start, y, a = (xp.asarray(np.asarray(to_numpy(part))[None], self.like) for part in (near, self.y, self.a))
             found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300)[0])[0]
         return np.asarray(found, dtype=np.float64)
