@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +98,23 @@ def test_columns_that_are_absent_or_alike_are_refused_where_they_are_wanted(tmp_
     ):
         with pytest.raises(DataError, match=words):
             read_source(path, wanted, by="me")
+
+
+def test_a_parquet_file_that_claims_another_number_of_rows_is_refused(tmp_path: Path) -> None:
+    """In the footer the number of rows of the file, four, comes before that of its row group."""
+    pq.write_table(pa.table({"x": [1.0, 2.0, 3.0, 4.0]}), tmp_path / "rows.parquet")
+    content = (tmp_path / "rows.parquet").read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    place = content.index(b"\x16\x08", begin)  # field of 64 bits, and 4 in zigzag
+    (tmp_path / "rows.parquet").write_bytes(content[:place] + b"\x16\x0a" + content[place + 2 :])
+    with pytest.raises(DataError, match=r"rows.parquet: .*(claims 5 rows and holds 4|Parquet)"):
+        read_source(tmp_path / "rows.parquet")
+
+
+def test_a_libsvm_file_is_no_table(tmp_path: Path) -> None:
+    path = written(tmp_path, "1 1:1\n", "rows.libsvm")
+    with pytest.raises(DataError, match=r"a LIBSVM file has no named columns; if this is a table, rename it to \.csv"):
+        read_source(path)
 
 
 @pytest.mark.parametrize(

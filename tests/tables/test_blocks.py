@@ -98,9 +98,37 @@ def test_libsvm_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(second["features"], [[0, 0, -1]])
     assert second["target"].tolist() == [1.0]
     assert [table.place(0) for table in blocks.tables(["1"])] == ["row 1 (line 1)", "row 3 (line 5)"]
+    (whole,) = TableBlocks(path, block=3).tables()  # its rows are those of one block
+    assert (whole.rows, whole.first) == (3, 0)
     path.write_text("1 5000:1\n")
     with pytest.raises(mm.DataError, match="has 5,000 features, and blocks are dense"):
         TableBlocks(path)
+
+
+def test_batches_without_rows_are_passed_over(tmp_path: Path) -> None:
+    numbers = TABLE.select(["x", "count"])
+    with pa.ipc.new_file(tmp_path / "rows.arrow", numbers.schema) as opened:
+        for begin, count in ((0, 400), (400, 0), (400, 600)):
+            part = numbers.slice(begin, count).combine_chunks()
+            opened.write_batch(pa.RecordBatch.from_pydict(part.to_pydict(), numbers.schema))
+    tables = list(TableBlocks(ds.dataset(tmp_path / "rows.arrow", format="ipc"), block=300).tables(["x"]))
+    assert all(table.rows for table in tables)
+    cells = np.concatenate([table.columns["x"].numbers for table in tables])
+    np.testing.assert_array_equal(cells, TABLE["x"].to_numpy().astype(float))
+
+
+def test_a_file_that_was_replaced_after_it_was_counted_is_noticed(tmp_path: Path) -> None:
+    blocks = TableBlocks(files(tmp_path))
+    pq.write_table(TABLE.slice(400, 399), tmp_path / "part-1.parquet")
+    with pytest.raises(
+        mm.DataError, match=r"part-1.parquet cannot be read after row \S+ \(it claims 400 rows and holds 399"
+    ):
+        list(blocks.tables())
+
+
+def test_arrays_are_asked_for_by_name(tmp_path: Path) -> None:
+    with pytest.raises(mm.InvalidInput, match=r"columns={}: name at least one array and its columns"):
+        TableBlocks(file(tmp_path)).arrays()
 
 
 def test_arrays_feed_a_source_on_disk(tmp_path: Path) -> None:

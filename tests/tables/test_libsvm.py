@@ -89,6 +89,19 @@ def test_labels_may_be_absent_where_they_are_not_needed(tmp_path: Path) -> None:
         read_libsvm(path)
 
 
+@pytest.mark.parametrize("occurring, refused", [(700, False), (699, True)])
+def test_many_features_may_be_absent_but_not_nearly_all(tmp_path: Path, occurring: int, refused: bool) -> None:
+    """Of 70,000 features one in a hundred must occur."""
+    indices = [*range(1, occurring), 70_000]
+    path = written(tmp_path, "1 " + " ".join(f"{index}:1" for index in indices) + "\n-1 2:1\n")
+    if refused:
+        with pytest.raises(DataError, match="the largest feature index is 70,000, and only 699 features occur; number"):
+            read_libsvm(path)
+    else:
+        expected, _ = load_svmlight_file(str(path))
+        assert (read_libsvm(path).features != expected).nnz == 0
+
+
 ROW = "1 1:1 2:1\n-1 2:1\n"
 MANY = "".join(f"{2 * (i % 2) - 1} 1:1 5:{i}\n" for i in range(5000))
 

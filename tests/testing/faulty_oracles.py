@@ -268,3 +268,13 @@ class NumpyOnly(Quick):
     def estimate(self, state: Any) -> mm.Estimate:
         found = super().estimate(state)
         return replace(found, x=np.asarray(to_numpy(found.x), dtype=np.float64))
+
+
+class Tires(Quick):
+    """A query that follows begins at the other end of the set, and takes one step."""
+
+    def begin(self, problem: mm.LevelProblem, start: mm.Start, **options: Any) -> Any:
+        if start.dual is None:
+            return super().begin(problem, start, **options)
+        far = problem.primal.linear_minimum(start.x)[1]
+        return mm.SMD(steps=1, batch_size=10, block=1).begin(problem, replace(start, x=far), **options)

@@ -124,17 +124,17 @@ def whole(
     return build
 
 
-def auc_whole(faulty: bool) -> Callable[[], Part]:
-    """Return the suite of a fair AUC problem, whose family gives minimisers in closed form."""
+def auc_whole(change: Callable[[Any, Any], Any] | None = None) -> Callable[[], Part]:
+    """Return the suite of a fair AUC problem, whose family gives minimisers in closed form; ``change`` spoils them."""
 
     def build() -> Part:
         problem = functions.auc_problem()
-        if faulty:
+        if change is not None:
             family = problem.family
 
             class Moved(type(family)):
                 def refine(self, x: Any, data: Any) -> Any:
-                    return 1.2 * super().refine(x, data)
+                    return change(x, super().refine(x, data))
 
             problem.__dict__["family"] = Moved(family.constraints)
         return problem_parts(problem)[-1]
@@ -298,7 +298,13 @@ FAULTS: dict[str, Fault] = {
     "only half of the rows is drawn": Fault("sampling", whole(source=problems.Favourites), whole()),
     "shares of pieces do not sum to 1": Fault("sampling", whole(source=problems.WrongShares), whole()),
     "samples depend on the split of steps": Fault("draws", whole(source=problems.SplitMatters), whole()),
-    "refine makes functions larger": Fault("refine", auc_whole(True), auc_whole(False)),
+    "a family knows other means than those of the rows": Fault(
+        "sampling", whole(functions.OtherMeans, lambda: [functions.OtherMeans(0.5)]), whole()
+    ),
+    "refine leaves the set": Fault("refine", auc_whole(lambda _, refined: 1.2 * refined), auc_whole()),
+    "refine makes functions larger": Fault(
+        "refine", auc_whole(lambda x, refined: x + 0.2 * (x - refined)), auc_whole()
+    ),
     "bounds from a wrong linear minimum": Fault(
         "lower_bounds", whole(primal=lambda: geometry.Maximum(3, 6.0)), whole()
     ),
@@ -331,6 +337,7 @@ FAULTS: dict[str, Fault] = {
     "duals that prove nothing": Fault("tightness", oracle(oracles.NoDuals), sound_oracle),
     "a state that is written to": Fault("pure", oracle(oracles.WritesState), sound_oracle),
     "proximal term forgotten": Fault("proximal", oracle(oracles.ForgetsProximal), sound_oracle),
+    "the next query begins elsewhere and does little": Fault("goes_on", oracle(oracles.Tires), sound_oracle),
     "the next query draws the same samples": Fault("goes_on", oracle(oracles.StaysAtPosition), sound_oracle),
     "NumPy float64 for every engine": Fault("engines", oracle(oracles.NumpyOnly), sound_oracle),
     "inner variables on the wrong side": Fault("lower", one_sided(oracles.OtherSide), one_sided(oracles.Quick)),

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,18 @@ from minmaxcon.testing import (
     check_solver,
     parametrize_checks,
 )
+from minmaxcon.testing.block import largest_value
+from minmaxcon.testing.check import apart
+from minmaxcon.testing.constraint import constraint_part
 from minmaxcon.testing.generator import GENERATOR
-from tests.cases import PROBLEMS, finite, quadratic
+from minmaxcon.testing.oracle import oracle_part
+from minmaxcon.testing.problem import fresh_values, problem_parts
+from tests.cases import PROBLEMS, fair_auc, finite, labelled, quadratic
 from tests.problem_library import Linear, Robust
+from tests.staircases import staircase
 from tests.testing.faulty_functions import Bent, WrongSign
 from tests.testing.faulty_geometry import LowDiameter
+from tests.testing.faulty_solvers import QuickLevels
 from tests.testing.planted_faults import FAULTS, found, whole
 from tests.testing.test_planted_faults import TABLES
 
@@ -309,6 +317,203 @@ def test_an_oracle_is_tried_on_what_meets_its_needs() -> None:
 def test_a_solver_is_refused_a_problem_that_does_not_meet_its_needs() -> None:
     with pytest.raises(mm.Unsupported, match="SuccessiveApproximation cannot solve 'robust toy'"):
         check_solver(mm.SuccessiveApproximation())
+
+
+def skipped(report: Report) -> dict[str, str]:
+    """Return why checks were skipped; nothing has failed."""
+    assert report.passed, str(report)
+    return {finding.check: finding.seen for finding in report.having("skipped")}
+
+
+def test_a_problem_on_a_stream_is_checked_as_far_as_samples_go() -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"points": row, "costs": row[::-1]} for row in rng.standard_normal((6000, 3))]
+    problem = mm.MinMaxProblem(Robust(3, 0.5), [Linear(1.0)], mm.Ball(3, 1.0), mm.Stream(rows))
+    whole_problem = problem_parts(problem)[-1]
+    for name in ("sampling", "refine", "lower_bounds", "reference_optimum"):
+        assert "stream" in found(whole_problem, name).seen
+    start = found(whole_problem, "start")
+    assert (start.status, start.seen) == ("passed", "finite on the first samples")
+
+
+def test_rows_that_are_sparse_are_checked_in_every_engine() -> None:
+    (report,) = [check_problem(fair_auc(kappa=0.1, rows=labelled(2, n=120, sparse=True)))]
+    assert "engines" not in skipped(report)
+    objective = [finding for finding in report.having("passed") if finding.subject == "objective"]
+    assert {"pure", "engines", "precision"} <= {finding.check for finding in objective}
+
+
+def test_without_a_feasible_point_there_is_no_optimum_to_compare_with() -> None:
+    told = skipped(check_problem(quadratic(bound=-100.0)))
+    assert told["reference_optimum"] == "cvxpy finds the problem infeasible"
+    told = skipped(check_solver(QuickLevels(), quadratic(bound=-100.0)))
+    assert told["certificate"] == told["honest_status"] == "cvxpy finds the problem infeasible"
+
+
+@dataclass(frozen=True)
+class _Place:
+    problem: mm.MinMaxProblem
+    start: mm.Start
+    done: bool = False
+
+
+class _Modest(mm.Solver):
+    """Returns its start after one step, keeps no trace and claims nothing."""
+
+    def __init__(self, **needs: Any) -> None:
+        self.asked = mm.Needs(**needs)
+
+    @property
+    def needs(self) -> mm.Needs:
+        return self.asked
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> _Place:
+        return _Place(problem, start)
+
+    def step(self, state: _Place) -> _Place:
+        return replace(state, done=True)
+
+    def finished(self, state: _Place) -> bool:
+        return state.done
+
+    def outcome(self, state: _Place) -> mm.Outcome:
+        values, runs = fresh_values(state.problem, state.start.x), len(state.start.x)
+        return mm.Outcome(
+            x=state.start.x,
+            objective=values[:, 0],
+            constraints=values[:, 1:],
+            lower=np.full(runs, -np.inf),
+            exact=False,
+            confidence=0.0,
+            status=(mm.Status.BUDGET,) * runs,
+            reason=("It goes nowhere.",) * runs,
+            trace=(),
+            steps=int(state.done),
+            samples=0,
+            next=state.start,
+        )
+
+
+@pytest.mark.parametrize("name", ["quadratic", "quadratic_infeasible_start"])
+def test_a_solver_that_claims_nothing_passes_and_is_told_what_was_not_tried(name: str) -> None:
+    report = check_solver(_Modest(), PROBLEMS[name].build())
+    told = skipped(report)
+    assert told["trace"] == "the solver keeps no trace"
+    strict = name == "quadratic"
+    assert told.get("certificate") == ("the certificate is an estimate" if strict else None)
+    assert ("progress" in told) == (not strict)
+    seen = {finding.check: finding.seen for finding in report}
+    assert seen["budget"] == "the whole solve is a single piece of 1 steps"
+    assert seen["honest_status"] == "it says budget"
+
+
+def test_a_solver_of_another_kind_of_problem_is_not_tried_on_an_infeasible_one() -> None:
+    told = skipped(check_solver(_Modest(measure=True), staircase()))
+    assert told["infeasible"].startswith("it needs ")
+
+
+def test_no_bound_of_an_oracle_is_tried_where_functions_are_not_convex() -> None:
+    part = oracle_part(mm.SMD(steps=40, batch_size=10), PROBLEMS["regression_weakly_convex"].build())
+    tight = found(part, "tightness")
+    assert "robust toy: a share of" in tight.seen
+    assert " problem: " not in tight.seen
+    assert found(part, "lower").status == "passed"
+
+
+@pytest.mark.parametrize("radius", [0.3, 1e-5])
+def test_a_counterexample_is_rounded_as_far_as_it_remains_one(radius: float) -> None:
+    """In a small ball whole numbers are all 0, in a tiny one all numbers of three decimals."""
+    part = constraint_part(Bent(1e3, 0.0), mm.Ball(3, radius), finite("costs"))
+    seen = found(part, "convexity")
+    assert seen.status == "failed"
+    numbers = re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", seen.counterexample)
+    assert 0.0 < max(map(abs, map(float, numbers))) <= radius
+    assert (max(map(len, numbers)) <= len("-0.1")) == (radius > 0.1), seen.counterexample
+
+
+def test_curvature_is_sought_in_as_many_directions_as_there_are_or_a_few() -> None:
+    rng = np.random.default_rng(0)
+    told = skipped(check_constraint(Linear(), mm.Box(np.ones(3), np.ones(3)), finite("costs")))
+    assert told["curvature"] == "X is a single point"
+    wide = mm.Finite({"costs": rng.standard_normal((30, 40))})
+    report = check_constraint(Bent(2.0, 2.0), mm.Ball(40, 2.0), wide)
+    (seen,) = [finding.seen for finding in report if finding.check == "curvature"]
+    assert report.passed, str(report)
+    assert "2" in seen
+
+
+class _Huber(mm.StochasticMinMaxConstraint):
+    """f(x) = E sum_i h(x_i - c_i) with Huber's h, whose cvxpy form is a minimum over variables of its own."""
+
+    convex, name = True, "huber"
+
+    def __init__(self, form: bool = True) -> None:
+        self.form = form
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        apart = x - batch["costs"].mean(0)
+        value = np.where(np.abs(apart) <= 1.0, 0.5 * apart**2, np.abs(apart) - 0.5).sum(-1)
+        return mm.Evaluation(value, x[..., :0], lambda y, _: y[..., None] * np.clip(apart, -1.0, 1.0))
+
+    def cvxpy_value(self, cp: Any, x: Any, data: mm.Source) -> Any:
+        t = cp.Variable(x.shape)
+        ((_, rows),) = data.chunks(data.size)
+        return 0.5 * cp.sum_squares(x - rows["costs"].mean(0) - t) + cp.norm1(t)
+
+
+def test_a_form_with_variables_of_its_own_is_minimised_over_them() -> None:
+    report = check_constraint(_Huber(), mm.Ball(3, 2.0), finite("costs"))
+    assert [finding.status for finding in report if finding.check == "reference_value"] == ["passed"]
+    many = mm.Finite({"costs": np.random.default_rng(0).standard_normal((20_001, 3))})
+    part = constraint_part(Linear(), mm.Ball(3, 2.0), many)
+    assert found(part, "reference_value").seen == "only the first 20000 of 20001 rows are looked at"
+
+    class Lifted(mm.Ball):
+        def cvxpy_value(self, cp: Any, u: Any) -> Any:
+            return super().cvxpy_value(cp, u) + cp.abs(cp.Variable())
+
+    assert [one.status for one in check_generator(Lifted(3, 1.0)) if one.check == "reference_forms"] == ["passed"]
+
+
+def test_arrays_of_two_shapes_are_apart() -> None:
+    assert apart(np.zeros(2), np.zeros(3)) == np.inf
+    assert apart(np.zeros((0, 2)), np.zeros((0, 2))) == 0.0
+
+
+@pytest.mark.parametrize("seed", [0, 6, 10, 26])
+def test_the_largest_value_over_a_box_is_that_of_its_best_corner(seed: int) -> None:
+    """Of a maximum of affine functions; where corners that are best along their gradients are not the best, too."""
+    rng = np.random.default_rng(seed)
+    slopes, offsets = rng.standard_normal((40, 4)), 1.5 * rng.standard_normal(40)
+
+    def value(points: Any) -> Any:
+        return (np.asarray(points) @ slopes.T + offsets).max(-1)
+
+    def gradient(points: Any) -> Any:
+        return slopes[np.argmax(np.asarray(points) @ slopes.T + offsets, -1)]
+
+    best, largest = largest_value(value, gradient, np.sign, 0.1 * rng.standard_normal((2, 4)))
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=4)))
+    assert largest == pytest.approx(value(corners).max(), rel=1e-12)
+    assert value(best) == largest
+
+
+def test_the_largest_value_over_a_ball_is_an_eigenvalue() -> None:
+    """Which is approached slowly where the next one is near: the steps end all the same."""
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    matrix = turned @ np.diag([1.0, 0.98, 0.5, 0.1]) @ turned.T
+
+    def corner(g: Any) -> Any:
+        return g / np.linalg.norm(g, axis=-1, keepdims=True)
+
+    best, largest = largest_value(
+        lambda x: (np.asarray(x) @ matrix * x).sum(-1),
+        lambda x: 2.0 * np.asarray(x) @ matrix,
+        corner,
+        0.1 * turned[:2] + 0.01,
+    )
+    assert largest == pytest.approx(1.0, abs=1e-3)
+    assert best @ matrix @ best == pytest.approx(largest)
 
 
 BUILT: list[int] = []
