@@ -107,7 +107,7 @@ class Checkpoints:
         return self._kept is None or time.monotonic() - self._last >= self._every
 
     def write(self, state: Any, seconds: float) -> None:
-        """Write a state that was reached after so many seconds; one that is written already is not written again.
+        """Write a state that was reached after so many seconds.
 
         Where the disk refuses, the checkpoint before is kept, and the solve goes on with a warning; it is tried again
         when the next one is due.
@@ -119,8 +119,6 @@ class Checkpoints:
         Unsupported
             If the state holds what no checkpoint can hold.
         """
-        if state is self._kept:
-            return
         tree, arrays = self._codec.encode(state)
         manifest = {"settings": self._settings, "versions": self._versions, "seconds": seconds, "state": tree}
         try:

@@ -381,9 +381,8 @@ def _checkpoints(
     if here is not None and not same and here.exists():
         need = "holds a checkpoint already; resume from it, or name another folder."
         raise InvalidInput("checkpoint", str(checkpoint), need)
-    writer = here or there
-    if writer is not None:
-        writer.prepare()
+    writer = keepers["resume" if here is None else "checkpoint"]
+    writer.prepare()
     return writer, saved
 
 

@@ -187,7 +187,14 @@ def test_a_strangers_state_of_plain_values_is_kept(tmp_path: Path) -> None:
     assert memory["position"].rng().random() == expected["position"].rng().random()
 
 
-@pytest.mark.parametrize("bad", [lambda: lambda x: x, lambda: {1: 2}, lambda: np.array([{}]), lambda: iter([1]), Path])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(lambda: lambda x: x, lambda: {1: 2}, lambda: np.array([{}]), lambda: iter([1]), Path),
+        cases.quadratic,  # a problem that is not made of the solve's own
+        staircase,
+    ],
+)
 def test_what_no_checkpoint_can_hold_is_refused_before_any_work(bad: Callable[[], Any], tmp_path: Path) -> None:
     seen: list[Any] = []
     with pytest.raises(mm.Unsupported, match=r"state\.memory is an? .*no checkpoint can hold"):

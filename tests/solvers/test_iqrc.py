@@ -270,6 +270,53 @@ def test_an_infeasible_problem_is_proved_so_where_convexity_is_declared() -> Non
     assert "its oracle said: " in wary.reason
 
 
+@dataclass(frozen=True)
+class Begun:
+    problem: mm.MinMaxProblem
+    start: mm.Start
+
+
+class Still(mm.Solver):
+    """Has ended where it begins, with the point that it was given, and proves nothing."""
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Begun:
+        return Begun(problem, start)
+
+    def step(self, state: Begun) -> Begun:
+        return state
+
+    def finished(self, state: Begun) -> bool:
+        return True
+
+    def outcome(self, state: Begun) -> mm.Outcome:
+        values = state.problem.at_level(np.zeros(len(state.start.x))).values(state.start.x)
+        runs = len(values)
+        return mm.Outcome(
+            x=state.start.x,
+            objective=values[:, 0],
+            constraints=values[:, 1:] - state.problem.bounds(),
+            lower=np.full(runs, -np.inf),
+            exact=True,
+            confidence=0.0,
+            status=(mm.Status.BUDGET,) * runs,
+            reason=("It stands still.",) * runs,
+            trace=(),
+            steps=0,
+            samples=0,
+            next=state.start,
+        )
+
+
+@pytest.mark.parametrize("name", ["quadratic", "quadratic_infeasible_start"])
+def test_an_oracle_that_stands_still_moves_and_proves_nothing(name: str) -> None:
+    problem = cases.problem(name)
+    solution = mm.solve(problem, mm.IQRC(oracle=Still(), iterations=2), seed=0)
+    assert solution.status is not mm.Status.SOLVED
+    assert solution.x == pytest.approx(problem.start_point()[0])
+    assert solution.feasible == (name == "quadratic")
+    assert solution.certificate.lower == -np.inf
+
+
 class Watched(mm.SFLS):
     """SFLS that notes where it starts."""
 

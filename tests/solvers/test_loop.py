@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import signal
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -235,6 +236,22 @@ def test_the_public_iterator_visits_what_solve_visits() -> None:
     while not solver.finished(again):
         again = solver.step(again)
     assert solver.outcome(again).x.tobytes() == solver.outcome(states[-1]).x.tobytes()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_of_two_bounds_with_confidence_that_cross_the_lower_one_is_dropped(exact: bool) -> None:
+    """One of them has failed, as they may; exact ones that cross are a fault, and are shown as they are."""
+
+    class Crossed(mm.SFLS):
+        def outcome(self, state: Any) -> mm.Outcome:
+            found = super().outcome(state)
+            return replace(found, exact=exact, confidence=0.9, lower=found.objective + 1.0, evidence=None)
+
+    solution = mm.solve(problem("quadratic"), Crossed(oracle=mm.SMD(steps=50), levels=1), budget=100)
+    certificate = solution.certificate
+    assert certificate.kind == ("exact on the data" if exact else "with confidence")
+    assert certificate.upper == solution.objective
+    assert certificate.lower == (solution.objective + 1.0 if exact else -np.inf)
 
 
 def test_settings_are_reported_as_plain_values() -> None:

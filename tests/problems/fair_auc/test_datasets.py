@@ -6,17 +6,24 @@ import gzip
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
 
+import minmaxcon as mm
+from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency, UnknownName
 from minmaxcon.metrics import auc
+from minmaxcon_problems.fair_auc import datasets
 from minmaxcon_problems.fair_auc.datasets import DATASETS, dataset_from, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import true_gap
+from minmaxcon_problems.fair_auc.plugin import model_arrays, score_rows
+from minmaxcon_problems.fair_auc.plugin import plugin as fair_auc
+from tests.cases import labelled
 
 
 def cell_counts(part: LabelledData) -> dict[tuple[int, int], int]:
@@ -266,6 +273,57 @@ def test_missing_files_say_what_where_and_how(tmp_path: Path, name: str, file: s
 def test_unknown_names_are_suggested() -> None:
     with pytest.raises(UnknownName, match="did you mean 'loanapp'"):
         load_dataset("loanap")
+
+
+def test_without_a_folder_that_is_named_data_lie_beside_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MINMAXCON_DATA", raising=False)
+    monkeypatch.setattr(datasets, "__file__", str(tmp_path / "a" / "b" / "c" / "d" / "datasets.py"))
+    with pytest.raises(DataError, match="the default, beside a checkout") as caught:
+        load_dataset("compas")
+    assert str(tmp_path / "shared" / "data") in str(caught.value)
+
+
+def test_data_at_hand_make_a_problem_whose_model_has_no_columns_to_ask_for() -> None:
+    data = dataset_from(labelled(n=120), seed=0)
+    problem = mm.load_problem("fair_auc", data=data, kappa=0.3)
+    assert problem.details.dataset is data
+    arrays, description = fair_auc.export(problem, np.ones(problem.primal.dimension))
+    with pytest.raises(mm.Unsupported, match="trained on data at hand, whose columns have no names to be found by"):
+        fair_auc.predict(arrays, description, "rows.csv")
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"data": "loanapp", "test_fraction": 0.5}, r"test_fraction=0\.5: data set 'loanapp' fixes this itself"),
+        ({"data": {"y": [0, 1]}, "label": "y"}, "sensitive=None: name the column of the sensitive attribute"),
+    ],
+)
+def test_what_a_data_set_fixes_and_what_a_table_needs(options: dict[str, Any], said: str) -> None:
+    pd = pytest.importorskip("pandas")
+    given = pd.DataFrame(options["data"]) if isinstance(options["data"], dict) else options["data"]
+    with pytest.raises(InvalidInput, match=said):
+        mm.load_problem("fair_auc", **{**options, "data": given}, kappa=0.3)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_a_saved_network_scores_raw_rows(scaled: bool) -> None:
+    raw = 10.0 * labelled(n=60).features + 3.0
+    standardizer = Standardizer.fit(raw) if scaled else None
+    model, rng = mm.MLP(3, 2), np.random.default_rng(0)
+    x = rng.normal(size=model.dimension + 7)  # what follows the parameters is not saved
+    kind, arrays = model_arrays(model, x, standardizer)
+    expected = model.predict(x[: model.dimension], raw if standardizer is None else standardizer.transform(raw))
+    np.testing.assert_allclose(score_rows(kind, arrays, raw), expected, rtol=1e-9)
+
+
+def test_other_networks_are_not_saved() -> None:
+    torch = pytest.importorskip("torch")
+    network = mm.TorchModule(torch.nn.Linear(3, 1), 9.0)
+    with pytest.raises(mm.Unsupported, match=r"linear models and mm\.MLP are saved; keep the solution's x for another"):
+        model_arrays(network, np.ones(4))
 
 
 def test_user_data_are_split_by_cell() -> None:

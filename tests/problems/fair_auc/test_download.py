@@ -76,6 +76,24 @@ def test_a9a_from_openml_is_a9a(shared_data: Path, tmp_path: Path, monkeypatch: 
     assert not (tmp_path / "other").exists()
 
 
+def test_a_table_like_a9a_becomes_the_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read back by scikit-learn, they hold the rows; explicit zeros are left out, and labels have signs."""
+    rng, women = np.random.default_rng(0), np.zeros(48842)
+    women[rng.permutation(32561)[:10771]] = 1.0
+    women[32561 + rng.permutation(48842 - 32561)[:5421]] = 1.0
+    place = np.arange(48842)
+    values = np.concatenate([women, 0.5 + place % 7])
+    rows = csr_matrix((values, (np.tile(place, 2), np.repeat([71, 122], 48842))), shape=(48842, 123))
+    label = np.where(place % 3, "-1", "1")
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: SimpleNamespace(data=rows, target=label))
+    files, _ = download("a9a", tmp_path)
+    read = [load_svmlight_file(str(file), n_features=123) for file in files]
+    assert [len(target) for _, target in read] == [32561, 48842 - 32561]
+    assert (vstack([features for features, _ in read], format="csr") != rows).nnz == 0
+    np.testing.assert_array_equal(np.concatenate([target for _, target in read]), label.astype(float))
+    assert gzip.decompress(files[0].read_bytes()).count(b":0 ") == 0
+
+
 def test_another_table_than_a9a_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = SimpleNamespace(data=csr_matrix(np.eye(5, 123)), target=np.array(["-1", "1", "-1", "1", "-1"]))
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: rows)
@@ -117,7 +135,8 @@ def packed(change: str) -> bytes:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
         opened.writestr(
-            "bank-additional/bank-additional-full.csv", b"\0" * (65 << 20) if change == "bomb" else b"a;b\n" * 99
+            "other.csv" if change == "another" else "bank-additional/bank-additional-full.csv",
+            b"\0" * (65 << 20) if change == "bomb" else b"a;b\n" * 99,
         )
     content = bytearray(archive.getvalue())
     if change == "encrypted":
@@ -133,7 +152,7 @@ def packed(change: str) -> bytes:
     return bytes(content)
 
 
-@pytest.mark.parametrize("change", ["bomb", "encrypted", "unknown", "damaged", "cut", "endless"])
+@pytest.mark.parametrize("change", ["bomb", "encrypted", "unknown", "damaged", "cut", "endless", "another"])
 def test_an_archive_that_is_not_bank_is_refused_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:

@@ -178,6 +178,7 @@ def test_the_checks_of_problems_hold(tmp_path: Path) -> None:
 BAD: dict[str, Any] = {
     "label": ({"label": "z"}, "no column 'z', asked for by label"),
     "sensitive": ({"sensitive": "y"}, "is the label"),
+    "no label": ({"label": None}, "label=None: name the column of the label; only a LIBSVM file has it in a fixed"),
     "positive": ({"positive": "perhaps"}, "has no value 'perhaps'"),
     "labels": ({"label": "kind"}, "has 3 labels"),
     "groups": ({"sensitive": "kind"}, "has 3 values"),

@@ -48,6 +48,15 @@ def test_the_optimum_of_a_convex_problem(height: float, kind: type[Staircase], e
     assert solution.certificate.lower == -np.inf
 
 
+def test_another_method_solves_the_proximal_problems_of_finite_data() -> None:
+    """And comes near the optimum that the linearised steps reach."""
+    inner = mm.SFLS(oracle=mm.SMD(steps=50, batch_size=20), levels=2)
+    found = mm.solve(staircase(), mm.SuccessiveApproximation(inner=inner, iterations=12), seed=0)
+    assert found.feasible
+    least = nearest_in_the_bowl(0.2)
+    assert least - 1e-3 <= found.objective <= least + 0.02 * (1.0 + abs(least))
+
+
 @pytest.mark.parametrize("function, bound", [(wave, 0.3), (wave, -0.5), (bowl, 5.0)])
 def test_the_optimum_of_a_problem_that_is_not_convex(function: Smooth, bound: float) -> None:
     height = 1e-3

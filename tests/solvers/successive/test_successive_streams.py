@@ -126,6 +126,14 @@ def test_nothing_is_proved() -> None:
     assert solution.certificate.lower == -np.inf
 
 
+def test_steps_that_are_refused_on_a_stream_end_no_run() -> None:
+    """Blocks of few rows contradict one another; after a refusal or two the step sizes are those of the beginning."""
+    solution = mm.solve(streamed(), solver(iterations=40, sample=4, patience=1), seed=0)
+    assert solution.steps == 40
+    assert solution.status is mm.Status.BUDGET
+    assert solution.x == pytest.approx(nearest(), abs=1.0)
+
+
 def test_a_target_that_nobody_can_meet_is_not_said_to_be_out_of_reach() -> None:
     solution = mm.solve(streamed(bound=-5.0), solver(iterations=60))
     assert solution.status is mm.Status.BUDGET

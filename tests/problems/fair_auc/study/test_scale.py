@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,11 +77,20 @@ def test_a_part_has_the_mean_loss_of_its_rows() -> None:
     np.testing.assert_allclose(found.pullback(np.ones(2), x[..., :0]), np.transpose(slopes), rtol=1e-6)
 
 
-def test_the_command_prints_data_and_refuses_what_it_cannot_measure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_data_and_refuses_what_it_cannot_measure(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.png").touch()
     words = ["bench", "scale", "--only", "groups", "--groups", "2", "--limit", "0.01", "--json", "--quiet"]
     assert main(words) in (0, None)
     assert [one["axis"] for one in json.loads(capsys.readouterr().out)["points"]] == ["groups"]
-    for wrong, says in ((["--only", "rowz"], "rows"), (["--rows", "5"], "40 of rows"), (["--limit", "0"], "positive")):
+    taken = ["--figure", str(tmp_path / "mine.png")], "--overwrite"
+    for wrong, says in (
+        taken,
+        (["--only", "rowz"], "rows"),
+        (["--rows", "5"], "40 of rows"),
+        (["--limit", "0"], "positive"),
+    ):
         assert main(["bench", "scale", *wrong]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert says in line

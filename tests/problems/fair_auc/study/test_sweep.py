@@ -210,6 +210,11 @@ def test_files_of_other_runs_are_refused_or_replaced(tmp_path: Path, monkeypatch
         run_sweep(FakeStudy(), configurations(1), folder)
 
 
+def test_threads_give_what_processes_give(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    run_sweep(FakeStudy(), configurations(), tmp_path, jobs=2, backend="threading")
+    assert contents(tmp_path) == whole
+
+
 def test_files_of_other_settings_are_refused_or_replaced(tmp_path: Path) -> None:
     run_sweep(FakeStudy(), configurations(1), tmp_path)
     old = contents(tmp_path)

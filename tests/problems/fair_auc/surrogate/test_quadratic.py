@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,28 @@ def test_the_lagrangian_is_minimised(radius: float, weight: float) -> None:
         bound = mm.core.lower.lower_bound(level, y[None], a[None], x[None])[0]
         assert bound == pytest.approx(value, abs=1e-9)
     assert (active > 0) == (radius < 1)
+
+
+def test_a_lagrangian_of_very_many_features_is_left_to_the_general_method() -> None:
+    """Where a linear system would cost more than passes; and a network has no system."""
+    for options in (
+        {"rows": labelled(n=30, d=2001)},
+        {"rows": labelled(n=30), "model": mm.MLP(3, 2), "engine": "torch"},
+    ):
+        problem = fair_auc("inter_group", 0.3, **options)
+        level = problem.at_level(0.5)
+        y, a = np.full(3, 1.0 / 3.0), np.zeros(level.dual().inner_dimension)
+        assert problem.family.lagrangian_minimizer(y, a, problem.data) is None
+
+
+def test_a_network_on_sparse_rows_is_that_on_dense_ones() -> None:
+    sparse = labelled(2, n=60, sparse=True)
+    values = []
+    for rows in (sparse, replace(sparse, features=sparse.features.toarray())):
+        problem = fair_auc("inter_group", 0.3, rows=rows, model=mm.MLP(3, 2), engine="torch")
+        x = problem.start_point() + 0.1
+        values.append(np.asarray(problem.at_level(0.0).values(x)))
+    np.testing.assert_array_equal(*values)
 
 
 def test_fewer_samples_than_features() -> None:
