@@ -20,7 +20,45 @@ ROOT = Path(__file__).resolve().parents[2]
 FIGURES = Path(__file__).with_suffix(".json")
 PACKAGES = ("minmaxcon", "problems/minmaxcon_problems")
 
-WHY: dict[str, str] = {}
+WHY: dict[str, str] = {
+    "minmaxcon/arrays.py": "Needs a machine without JAX.",
+    "minmaxcon/cli/main.py": "Ctrl-C before there is a result, in a process that a test starts.",
+    "minmaxcon/cli/options.py": "Annotations of names that only type checkers import.",
+    "minmaxcon/core/compiled.py": "Objects that Python cannot take apart.",
+    "minmaxcon/core/confidence.py": "A method of a source that no confidence bound calls.",
+    "minmaxcon/core/constraint.py": "Defaults that every family of the suite overrides.",
+    "minmaxcon/core/problem.py": "Runs in processes that tests of the marker slow start.",
+    "minmaxcon/core/scaling.py": "Parts of a scaled inner set that no solver asks for.",
+    "minmaxcon/core/solver.py": "A default that every solver of the suite overrides.",
+    "minmaxcon/core/source.py": "Runs in processes that tests of the marker slow start.",
+    "minmaxcon/distributed.py": "Runs in the processes of a launcher, which tests of the marker slow start.",
+    "minmaxcon/metrics/auc.py": "Scores that no array can be made of.",
+    "minmaxcon/oracles/variance_reduced.py": "Steps that overflow although every term is finite.",
+    "minmaxcon/reference/solver.py": "Programs that Clarabel solves exactly with no setting, and best with the first.",
+    "minmaxcon/results/machine.py": "Systems that do not tell their load or processor.",
+    "minmaxcon/results/parallel.py": "Needs the extra cluster.",
+    "minmaxcon/results/records.py": "Packages that are not installed.",
+    "minmaxcon/results/saved_models.py": "A description that is nested too deeply for Python itself.",
+    "minmaxcon/solvers/sfls.py": "A stream that gives nothing when it is read again.",
+    "minmaxcon/solvers/stationarity.py": "A bracket that closes in none of the rounds, however small.",
+    "minmaxcon/tables/lines.py": "A disk that fails.",
+    "minmaxcon/testing/block.py": "Corners whose neighbours are better in every round.",
+    "minmaxcon/testing/purity.py": "Needs a process without torch.",
+    "problems/minmaxcon_problems/cvar_portfolio/__init__.py": "Read by ``compare all`` of all that is installed.",
+    "problems/minmaxcon_problems/fair_auc/baselines/post_processing.py": "Asked for by the whole study alone.",
+    "problems/minmaxcon_problems/fair_auc/commands.py": "Measures for minutes, in tests of the marker slow.",
+    "problems/minmaxcon_problems/fair_auc/download.py": "Needs the network, or the files of the data sets.",
+    "problems/minmaxcon_problems/fair_auc/estimator/calibration.py": "Where a search ends far off.",
+    "problems/minmaxcon_problems/fair_auc/estimator/classifier.py": "Needs the extra cluster.",
+    "problems/minmaxcon_problems/fair_auc/estimator/dataset.py": "Needs the extra cluster, or many rows.",
+    "problems/minmaxcon_problems/fair_auc/labelled.py": "Labels of two types that Python does not compare.",
+    "problems/minmaxcon_problems/fair_auc/study/bench.py": "Measures for minutes, in tests of the marker slow.",
+    "problems/minmaxcon_problems/fair_auc/study/peers.py": "Needs cooper and other packages that are compared with.",
+    "problems/minmaxcon_problems/fair_auc/study/runs.py": "Trains for minutes, in tests of the marker slow.",
+    "problems/minmaxcon_problems/fair_auc/study/sweep.py": "Ends a process that lost its parent.",
+    "problems/minmaxcon_problems/fair_auc/study/to_target.py": "Measures for minutes, in tests of the marker slow.",
+    "problems/minmaxcon_problems/group_parity/__init__.py": "Read by ``compare all`` of all that is installed.",
+}
 """Why the rest of a file is not reached."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -133,6 +134,19 @@ def test_a_name_that_is_taken_is_refused(call: Callable[..., Any], install: Call
     assert (
         "command 'twice' is brought by foreign_good:greet and other:greet; uninstall all of these but one." in done.err
     )
+
+
+def test_the_package_runs_as_a_module(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: Callable[..., Any]
+) -> None:
+    for words, status in ((["problems", "--names"], 0), (["solve", "nothing"], 2)):
+        monkeypatch.setattr(sys, "argv", ["minmaxcon", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module("minmaxcon", run_name="__main__")
+        assert ended.value.code == status
+        said, done = capsys.readouterr(), call(*words)
+        assert (said.out, said.err) == (done.out, done.err)
 
 
 def test_light_commands_import_no_plug_in() -> None:

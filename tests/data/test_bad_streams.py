@@ -66,6 +66,24 @@ def test_a_first_point_that_is_bad_is_named() -> None:
             mm.Stream([bad, {"z": 1.0}, bad]).draw(position(seed), 1, 1)
 
 
+class Fickle:
+    """A number that can be read at every time but the third, when it would go into an array."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        self.read += 1
+        if self.read == 3:
+            raise ValueError("not now")
+        return np.array(1.0, dtype=dtype)
+
+
+def test_points_that_are_of_one_form_and_make_no_array_are_refused() -> None:
+    with pytest.raises(mm.DataError, match="stream: the points cannot be put into arrays of numbers"):
+        mm.Stream([{"z": Fickle()}]).draw(position(), 1, 1)
+
+
 def test_the_first_point_decides_though_another_is_read_first() -> None:
     for seed in range(10):
         with pytest.raises(mm.DataError, match=r"point 2 has y \(\), where the first one has z \(\)"):

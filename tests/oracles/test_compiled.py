@@ -283,6 +283,17 @@ def test_streams_are_compiled_too() -> None:
     np.testing.assert_allclose(ends[1].x, np.asarray(ends[0].x), rtol=1e-10)
 
 
+def test_a_stream_too_short_for_a_step_leaves_the_start() -> None:
+    rows = [{"z": row} for row in np.random.default_rng(0).normal(0.5, 1.0, (7, 3))]
+    for engine in ("torch", "jax"):
+        limit = Sum()
+        limit.bound = 0.8
+        made = mm.MinMaxProblem(Square(), [limit], mm.Ball(3, 2.0), mm.Stream(rows, engine=engine), start=[-0.2] * 3)
+        end = trajectory(made, ExtraGradient(steps=100, batch_size=5), [2.0])[-1]
+        assert (end.steps, end.exhausted) == (0, True)
+        np.testing.assert_array_equal(np.asarray(end.x), [[-0.2] * 3])
+
+
 @pytest.mark.rel
 @pytest.mark.parametrize("engine", ["torch", "jax"])
 def test_another_device_gives_the_same(engine: str) -> None:

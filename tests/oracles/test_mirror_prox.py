@@ -177,6 +177,16 @@ def test_engines_agree_and_nothing_is_random() -> None:
         assert value == pytest.approx(other[name], abs=1e-9), name
 
 
+def test_effort_lengthens_a_query_of_a_stream() -> None:
+    """In proportion, from a length that does not depend on rows that nobody has counted."""
+    drawn = cases.finite("points", "costs").arrays
+    problem = mm.MinMaxProblem(cases.HalfSquare(), [cases.Linear(0.5)], mm.Ball(3, 6.0), Endless(drawn))
+    begun = mm.Start(np.zeros((1, 3)), None, start(cases.quadratic()).position)
+    limits = [mm.SMD().begin(problem.at_level(5.0), begun, effort=effort).limit for effort in (1.0, 2.0, 3.5)]
+    assert limits[1:] == [2 * limits[0], 3.5 * limits[0]]
+    assert mm.SMD(steps=40).begin(problem.at_level(5.0), begun, effort=2.0).limit == 80
+
+
 def test_effort_lengthens_a_query() -> None:
     problem = cases.problem("fair_auc_inter")
     oracle = mm.MirrorProx(steps=20, relative_accuracy=0.0)
@@ -211,6 +221,16 @@ def test_streams_are_refused(oracle: mm.Oracle) -> None:
     problem = mm.MinMaxProblem(cases.HalfSquare(), [cases.Linear(0.5)], mm.Ball(3, 6.0), Endless(drawn))
     with pytest.raises(mm.Unsupported, match=f"{type(oracle).__name__} .* needs finite data: on a stream use SMD"):
         oracle.query(problem.at_level(5.0), mm.Start(np.zeros((1, 3)), None, start(cases.quadratic()).position))
+
+
+@pytest.mark.parametrize("oracle", [mm.SMD(), mm.ExtraGradient(), mm.MirrorProx(), mm.VarianceReduced()])
+def test_a_start_of_other_runs_or_coordinates_is_refused(oracle: mm.Oracle) -> None:
+    level = cases.quadratic([0.3, 0.5]).at_level(5.0)
+    for shape in ((1, 3), (2, 4), (3,)):
+        with pytest.raises(
+            mm.InvalidInput, match=r"start=.*must fit \(runs, dimension, vector of step sizes\) = \(2, 3,"
+        ):
+            oracle.query(level, mm.Start(np.zeros(shape), None, start(cases.quadratic()).position))
 
 
 @pytest.mark.parametrize("setting", [{"steps": 0}, {"relative_accuracy": -1.0}, {"mixing": 2.0}])

@@ -28,7 +28,7 @@ from minmaxcon.reference import (
     reference_prox,
     reference_support,
 )
-from minmaxcon.reference.solver import feasible_point, load_cvxpy, minimize
+from minmaxcon.reference.solver import conic_minimum, feasible_point, load_cvxpy, minimize
 
 
 def test_prox_on_paper() -> None:
@@ -121,6 +121,26 @@ def test_a_prox_that_contradicts_the_set_is_named() -> None:
 def test_an_empty_set_is_named() -> None:
     with pytest.raises(ReferenceFailed, match=r"Ball\(dimension=2, radius=1\) empty"):
         reference_prox(Empty(2, 1.0), np.zeros(2), np.array([1.0, 0.0]), 1.0)
+
+
+class EmptyBlock(BallBlock):
+    """An inner set whose cvxpy form allows no variable."""
+
+    def cvxpy_constraints(self, cp: object, a: object, y: object) -> list[object]:
+        return [*super().cvxpy_constraints(cp, a, y), a >= y + 9.0, a <= -9.0]
+
+
+def test_an_empty_dual_set_is_named() -> None:
+    generator = PerspectiveGenerator([EmptyBlock(2, 1.0), None])
+    anchor = generator.point(np.array([0.5, 0.5]), np.zeros(2))
+    with pytest.raises(ReferenceFailed, match="found the dual set empty; check the blocks' cvxpy_constraints"):
+        reference_dual_prox(generator, anchor, np.zeros(2), np.zeros(2), 1.0)
+
+
+def test_a_program_without_a_point_is_named_by_its_status() -> None:
+    assert conic_minimum(2, lambda cp, x: (cp.sum_squares(x - 1.0), [])) == pytest.approx([1.0, 1.0], abs=1e-6)
+    with pytest.raises(ReferenceFailed, match="ended with status 'infeasible'; scale the problem's numbers"):
+        conic_minimum(2, lambda cp, x: (cp.sum(x), [x >= 1.0, x <= 0.0]))
 
 
 def test_a_point_outside_is_not_taken_for_a_solution() -> None:

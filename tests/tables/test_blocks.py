@@ -208,6 +208,14 @@ def test_files_are_divided_among_processes(tmp_path: Path) -> None:
     assert cells == sorted(TABLE["x"].to_pylist())
     with pytest.raises(mm.DataError, match="has 3 files for 4 processes"):
         whole.shard(0, 4)
+    (tmp_path / "rows.libsvm").write_text("1 1:1\n-1 2:1\n")
+    for source, what in (
+        (text(tmp_path), "one CSV file"),
+        (tmp_path / "rows.libsvm", "one LIBSVM file"),
+        ([TABLE.to_pandas()], "frames"),
+    ):
+        with pytest.raises(mm.DataError, match=f"{what} cannot be divided among 2 processes; (write|give)"):
+            TableBlocks(source).shard(0, 2)
 
 
 CSV_FAULTS = {

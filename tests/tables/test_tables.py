@@ -87,6 +87,14 @@ def test_dialects_mean_the_same(tmp_path: Path, variant: str) -> None:
         np.testing.assert_array_equal(encoding.encode_table(table), EXPECTED)
 
 
+def test_texts_of_arrow_mean_the_same_however_they_are_kept() -> None:
+    pa = pytest.importorskip("pyarrow")
+    texts = pa.array(["b", "a", None, "b", "a rather long text"])
+    kinds = (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()))
+    found = [cells(read_source(pa.table({"x": texts.cast(kind)}))) for kind in kinds]
+    assert found == [{"x": texts.to_pylist()}] * 4
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_formats_mean_the_same(tmp_path: Path, kind: str) -> None:
     pytest.importorskip(kind)

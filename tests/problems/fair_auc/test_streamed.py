@@ -154,6 +154,26 @@ def test_the_command_streams_what_needs_more_memory_than_it_may_use(tmp_path: Pa
     assert not too_large(path)
 
 
+class Alone(mm.distributed.Processes):
+    """One process, that is told what it tells."""
+
+    def exchange(self, value: Any) -> list[Any]:
+        return [value]
+
+    def total(self, value: Any) -> Any:
+        return value
+
+
+def test_of_one_process_the_shard_is_the_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**COLUMNS, "kappa": 0.1, "seed": 3}
+    whole = mm.load_problem("fair_auc", data=folder, **options)
+    for name in ("current", "join"):
+        monkeypatch.setattr(mm.distributed, name, lambda: Alone(0, 1))
+    shared = mm.load_problem("fair_auc", data=folder, **options)
+    x = whole.start_point() + 0.1
+    np.testing.assert_array_equal(shared.at_level(0.0).values(x), whole.at_level(0.0).values(x))
+
+
 def test_a_libsvm_file_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "small.libsvm"
     rng = np.random.default_rng(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -54,3 +55,25 @@ def test_a_sample_stands_for_its_cells(many: Rows, weighted: bool, monkeypatch: 
             assert stands[cell[part]].sum() == pytest.approx(own[cell].sum())
             assert cell[part].sum() == 100
     assert np.unique(part).size == part.size
+
+
+def test_a_sample_that_never_meets_the_limits_of_all_rows_gives_the_best_of_its_models() -> None:
+    """Held to ever smaller gaps; of a model that meets the limit the AUC counts, of others the gap."""
+
+    def one(gap: float, area: float) -> Any:
+        fit = SimpleNamespace(
+            gap=SimpleNamespace(value=gap), auc=SimpleNamespace(value=area), max_gap=0.05, price=1.0, seen=len(asked)
+        )
+        return SimpleNamespace(fit=fit)
+
+    asked: list[float] = []
+
+    def trained(goals: tuple[float, ...]) -> Any:
+        asked.extend(goals)
+        return [one(0.2 - 0.01 * len(asked), 0.8)]
+
+    (found,) = training.held_on_all(trained, [one(0.2, 0.9)])
+    assert len(asked) > 1
+    assert (np.diff([0.05, *asked]) <= 0).all()
+    assert min(asked) == 0.0
+    assert found.fit.seen == len(asked)  # the last, whose gap is the least
