@@ -244,27 +244,27 @@ class ConstraintFamily(ABC):
         """
         raise Unsupported(f"{type(self).__name__} knows no means: override means() where knows_means() holds.")
 
-    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
-        r"""Return a minimiser over x of :math:`\sum_i y_i E F_i + \langle a, E\,G\rangle + d_x`, if one is at hand.
+    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: Any = 0.0) -> Any | None:
+        r"""Return minimisers over x of :math:`\sum_i y_i E F_i + \langle a, E\,G\rangle + d_x`, if they are at hand.
 
         Parameters
         ----------
-        y : ndarray (k,)
+        y : ndarray (R, k)
             Weights of the constraints.
-        a : ndarray (p,)
+        a : ndarray (R, p)
             Scaled inner variables.
         data : Source
             Finite data.
-        center : ndarray (d,), optional
-            Centre of the proximal term.
-        weight : float
-            Weight of the proximal term.
+        center : ndarray (R, d), optional
+            Centres of the proximal term.
+        weight : float or ndarray (R,)
+            Its weight.
 
         Returns
         -------
-        ndarray (d,) or None
-            Any point of the primal set will do, the better the tighter: the bound drawn from it is checked. None (the
-            default) leaves the search to a general method.
+        ndarray (R, d) or None
+            Any points of the primal set will do, the better the tighter: the bounds drawn from them are checked. None
+            (the default) leaves the search to a general method.
         """
         return None
 
@@ -316,7 +316,7 @@ class WrappedFamily(ConstraintFamily):
         """See :meth:`ConstraintFamily.means`."""
         return self.family.means(x, data)
 
-    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
+    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: Any = 0.0) -> Any | None:
         """See :meth:`ConstraintFamily.lagrangian_minimizer`."""
         return self.family.lagrangian_minimizer(y, a, data, center, weight)
 

@@ -242,10 +242,11 @@ class _Lagrangian:
     def minimiser(self, near: Any) -> Any:
         """Return a point of X with a small L; any point of X gives a valid bound."""
         proximal = self.problem.proximal
-        center = None if proximal is None else np.asarray(proximal.center).reshape(-1)
+        center = None if proximal is None else np.asarray(proximal.center).reshape(1, -1)
         weight = 0.0 if proximal is None else proximal.weight
-        found = self.problem.family.lagrangian_minimizer(self.y, self.a, self.data, center, weight)
-        self.closed = found is not None
+        closed = self.problem.family.lagrangian_minimizer(self.y[None], self.a[None], self.data, center, weight)
+        self.closed = closed is not None
+        found = None if closed is None else closed[0]
         if found is None:
             xp = namespace(self.like)
             level = replace(self.problem.at_level(np.zeros(1)), data=self.data)

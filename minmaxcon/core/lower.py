@@ -9,7 +9,7 @@ import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.level import LevelProblem
-from minmaxcon.core.runs import take_runs, where_runs
+from minmaxcon.core.runs import put_runs, take_runs, where_runs
 from minmaxcon.core.source import in_double
 
 __all__ = ["bound_at", "closed_form", "least_point", "lower_bound", "minimize_lagrangian"]
@@ -110,20 +110,13 @@ def closed_form(
 
     Rows of other than the ``runs`` (R,) of booleans are those of ``like`` (R, d).
     """
-    proximal = problem.proximal
-    found: list[Any] = []
-    for j in range(problem.runs):
-        if runs is not None and not runs[j]:
-            found.append(np.asarray(to_numpy(like[j]), dtype=np.float64))
-            continue
-        own = None if proximal is None else proximal.take([j])
-        center, weight = (None, 0.0) if own is None else (np.asarray(own.center).reshape(-1), own.least)
-        y = np.asarray(to_numpy(weights[j]), dtype=np.float64)
-        a = np.asarray(to_numpy(scaled[j]), dtype=np.float64)
-        found.append(problem.family.lagrangian_minimizer(y, a, problem.data, center, weight))
-        if found[-1] is None:
-            return None
-    return namespace(like).asarray(np.stack(found), like)
+    some = np.arange(problem.runs) if runs is None else np.flatnonzero(runs)
+    proximal = None if problem.proximal is None else problem.proximal.take(some)
+    center = None if proximal is None else np.broadcast_to(proximal.center, (some.size, problem.primal.dimension))
+    y, a = (np.asarray(to_numpy(take_runs(part, some)), dtype=np.float64) for part in (weights, scaled))
+    weight = 0.0 if proximal is None else proximal.weight
+    found = problem.family.lagrangian_minimizer(y, a, problem.data, center, weight)
+    return None if found is None else put_runs(like, some, namespace(like).asarray(found, like))
 
 
 def _frank_wolfe(problem: LevelProblem, x: Array, weights: Array, scaled: Array) -> Any:

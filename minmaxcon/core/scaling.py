@@ -113,7 +113,7 @@ class _ScaledFamily(WrappedFamily):
         """See :meth:`ConstraintFamily.means`."""
         return self._divided(self.family.means(x, data), x)
 
-    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: float = 0.0) -> Any | None:
+    def lagrangian_minimizer(self, y: Any, a: Any, data: Source, center: Any = None, weight: Any = 0.0) -> Any | None:
         """See :meth:`ConstraintFamily.lagrangian_minimizer`."""
         return self.family.lagrangian_minimizer(y * self.inverse, a * self.inner, data, center, weight)
 

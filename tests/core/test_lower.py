@@ -172,6 +172,6 @@ def test_bounds_in_single_precision_do_not_profit_from_rounding(engine: str) -> 
         yd, ad, xd = map(namespace(start).double, (y, a, x))
         level = double.at_level(0.3)
         exact, bound = lower_bound(level, yd, ad, xd)[0], lower_bound(single.at_level(0.3), y, a, x)[0]
-        best = double.family.lagrangian_minimizer(np.asarray(yd)[0], np.asarray(ad)[0], double.data)
+        best = double.family.lagrangian_minimizer(np.asarray(yd), np.asarray(ad), double.data)[0]
         value = float(level.lagrangian(namespace(start).asarray(best[None], xd), yd, ad)[0][0])
         assert exact - 1e-6 * abs(exact) <= bound <= value

@@ -47,8 +47,8 @@ def test_no_minimiser_that_gave_a_bound_is_better_than_the_point(metric: str) ->
     while not mm.MirrorProx().finished(state):
         state = mm.MirrorProx().advance(state)
     best = state.best
-    x = level.family.lagrangian_minimizer(best.weights[0], best.scaled[0], level.data)
-    x = level.family.refine(np.asarray(x)[None], level.data)
+    x = level.family.lagrangian_minimizer(best.weights, best.scaled, level.data)
+    x = level.family.refine(np.asarray(x), level.data)
     assert best.upper[0] <= (level.values(x) - level.bounds).max() + 1e-12
 
 

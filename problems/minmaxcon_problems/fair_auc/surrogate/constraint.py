@@ -202,17 +202,19 @@ class AUCFamily(mm.ConstraintFamily):
         """
         c1, slots = self.layout.c1, self.slots
         w, offset = self._split(x)
-        xp = namespace(x)
-        first, turned, mass, means = self._moments_of(data).along(w, slots)
-        away = first - offset
-        spread = xp.sum(turned * w[..., None, :])
+        xp, groups = namespace(x), self._moments_of(data).groups
+        turned, centers, members = groups.turned(w), groups.means.like(w), groups.members.like(w)[slots]
+        first = groups.scores(w, slots)
+        away, mass = first - offset, xp.take(groups.masses.like(w), groups.group[slots])
+        spread = xp.take(xp.dot(turned, w[..., None, :]), groups.group[slots])
         slope, owner, difference = self._slope.like(first), self._owner.like(first), self._difference.like(first)
         losses = c1 * (spread + away * away + (mass - 1.0) * offset * offset) + slope * first
 
         def pullback(y: Array, a: Array) -> Array:
             curvature = y @ self._curvature.like(y)
             constant = curvature * (self._shift.like(y) + away) + a @ difference.T
-            gradient = constant @ means + (curvature[..., None, :] @ turned)[..., 0, :]
+            # What slots of one group pull at, its mean and covariance, is gathered before the products.
+            gradient = (constant @ members) @ centers + ((curvature @ members)[..., None, :] @ turned)[..., 0, :]
             return xp.concat([gradient, self._scatter(curvature * (offset * mass - first))])
 
         return mm.Evaluation(losses @ owner + self._constant.like(first), first @ difference, pullback)
@@ -222,8 +224,7 @@ class AUCFamily(mm.ConstraintFamily):
         xp = namespace(x)
         w = x[..., : self.layout.model.dimension]
         if self.knows_means(data):
-            found = self._moments_of(data)
-            return xp.concat([w, found.along(w, np.arange(2 * self.layout.pairs))[0]])
+            return xp.concat([w, self._moments_of(data).groups.scores(w)])
 
         def means(batch: mm.Batch) -> tuple[Array]:
             scores = self.layout.model.evaluate(w, batch["features"])[0]
@@ -231,8 +232,8 @@ class AUCFamily(mm.ConstraintFamily):
 
         return xp.concat([w, *data.summed(means)])
 
-    def lagrangian_minimizer(self, y: Any, a: Any, data: mm.Source, center: Any = None, weight: float = 0.0) -> Any:
-        """For a linear model: a linear system (with a multiplier where the ball of parameters binds)."""
+    def lagrangian_minimizer(self, y: Any, a: Any, data: mm.Source, center: Any = None, weight: Any = 0.0) -> Any:
+        """For a linear model: a linear system a run (with a multiplier where the ball of parameters binds)."""
         if not isinstance(self.layout.model, mm.Linear) or self.layout.model.dimension > _SOLVED:
             return None  # with many features the matrix costs more than the passes of a general method
         return self._moments_of(data).lagrangian_minimizer(self, y, a, center, weight)
@@ -260,6 +261,9 @@ _SUMMED = 512
 
 _SOLVED = 2000
 """Features up to which a Lagrangian's linear system is solved: time grows with their cube, memory with their square."""
+
+_AT_ONCE = 2**20
+"""Numbers of the matrices, one a run, that are made at once: 8 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,57 +307,49 @@ class GroupMoments:
         return cls(first, second - first[:, :, None] * first[:, None, :], masses)
 
     @cached_property
-    def _groups(self) -> tuple[Any, Constant, Constant, Constant]:
-        """The group of each slot (S,), and of each group the mean (U, p), the covariance, packed (p, U p), the mass."""
+    def groups(self) -> _Groups:
+        """The groups that the slots stand for, each once."""
         moments = np.column_stack([self.masses, self.means, self.covariances.reshape(len(self.means), -1)])
         some: list[int] = []
         for s, own in enumerate(moments):  # equal but for rounding: one group
             if not any(np.abs(own - moments[t]).max() <= 1e-13 * np.abs(own).max() for t in some):
                 some.append(s)
         group = np.array([np.abs(own - moments[some]).max(axis=1).argmin() for own in moments])
-        packed = self.covariances[some].transpose(1, 0, 2).reshape(self.means.shape[1], -1)
-        return group, Constant(self.means[some]), Constant(packed), Constant(self.masses[some])
+        numbers = (np.eye(len(some))[group], self.means[some], self.covariances[some], self.masses[some])
+        return _Groups(group, *map(Constant, numbers))
 
-    def along(self, w: Array, slots: Any) -> tuple[Array, Array, Array, Array]:
-        """Return, for parameters w (..., p) and some slots, their mean scores, S w (..., s, p), masses and means."""
-        xp = namespace(w)
-        group, means, packed, masses = self._groups
-        chosen, centers = group[slots], means.like(w)
-        turned = (w @ packed.like(w)).reshape((*w.shape[:-1], -1, w.shape[-1]))
-        centers = xp.rows(centers, chosen)
-        return w @ centers.T, turned[..., chosen, :], xp.take(masses.like(w), chosen), centers
+    def lagrangian_minimizer(self, family: AUCFamily, y: Any, a: Any, center: Any = None, weight: Any = 0.0) -> Any:
+        r"""Return the minimisers :math:`(w, a, b)` (R, d) of a linear model's Lagrangians over the ball of parameters.
 
-    def lagrangian_minimizer(self, family: AUCFamily, y: Any, a: Any, center: Any = None, weight: float = 0.0) -> Any:
-        r"""Return the minimiser :math:`(w, a, b)` (d,) of a linear model's Lagrangian over the ball of parameters.
-
-        ``y`` (k,) are the multipliers of the k constraints, ``a`` (p,) their scaled inner variables, ``center`` (d,)
-        and ``weight`` those of the proximal term. The offsets are eliminated in closed form; what is left is :math:`(Q
-        + \lambda I)w = l` with :math:`\lambda \ge 0` and :math:`|w| \le R`, solved in its eigenbasis.
+        ``y`` (R, k) are the multipliers of the k constraints, ``a`` (R, p) their scaled inner variables, ``center``
+        (R, d) and ``weight`` (R,) those of the proximal term. The offsets are eliminated in closed form; what is left
+        is :math:`(Q + \lambda I)w = l` with :math:`\lambda \ge 0` and :math:`|w| \le R`.
         """
-        layout, slots = family.layout, family.slots
-        pull = 2.0 * layout.c1 * np.maximum(y, 0.0)[family.owner]
-        means, d = self.means[slots], layout.model.dimension
-        old = np.zeros(layout.dimension) if center is None else np.asarray(center, dtype=np.float64)
-        group, _, packed, _ = self._groups
-        shares = np.bincount(group[slots], pull, minlength=packed.value.shape[1] // d)
-        matrix = shares @ packed.value.reshape(d, -1, d)  # symmetric, so that one product adds the groups up
-        linear = -(family._slope.value * pull / (2.0 * layout.c1) + family._difference.value @ a)
-        if weight > 0:
-            stiffness = pull * weight / (pull + weight)
-            matrix += (means.T * stiffness) @ means
-            matrix.flat[:: d + 1] += weight
-            linear = means.T @ (linear + stiffness * old[d + slots]) + weight * old[:d]
-        else:
-            linear = means.T @ linear
-        w = _trust_region(matrix, linear, layout.radius)
-        offsets = old[d:].copy()
-        scores = means @ w
-        offsets[slots] = np.where(
-            pull + weight > 0,
-            (pull * scores + weight * old[d + slots]) / np.where(pull + weight > 0, pull + weight, 1.0),
-            scores,
+        layout, slots, d = family.layout, family.slots, family.layout.model.dimension
+        runs = len(y)
+        pull = 2.0 * layout.c1 * np.maximum(y, 0.0)[:, family.owner]
+        old = np.zeros((runs, layout.dimension)) if center is None else np.asarray(center, dtype=np.float64)
+        firm = np.broadcast_to(np.asarray(weight, dtype=np.float64).reshape(-1, 1), (runs, 1))
+        members, means, covariances = (
+            c.value for c in (self.groups.members, self.groups.means, self.groups.covariances)
         )
-        return np.concatenate([w, offsets])
+        members = members[slots]
+        total = np.where(pull + firm > 0, pull + firm, 1.0)
+        stiffness = pull * firm / total
+        linear = -(family._slope.value * pull / (2.0 * layout.c1) + a @ family._difference.value.T)
+        linear = (linear + stiffness * old[:, d + slots]) @ members @ means + firm * old[:, :d]
+        shares, pulled = pull @ members, stiffness @ members
+        w, some = np.empty((runs, d)), max(1, _AT_ONCE // d**2)
+        for begin in range(0, runs, some):
+            part = slice(begin, begin + some)
+            matrices = (shares[part] @ covariances.reshape(-1, d * d)).reshape(-1, d, d)
+            if firm.any():
+                matrices += (means.T * pulled[part, None, :]) @ means
+                matrices.reshape(-1, d * d)[:, :: d + 1] += firm[part]
+            w[part] = _trust_regions(matrices, linear[part], layout.radius)
+        offsets, scores = old[:, d:].copy(), self.groups.scores(w, slots)
+        offsets[:, slots] = np.where(pull + firm > 0, (pull * scores + firm * old[:, d + slots]) / total, scores)
+        return np.concatenate([w, offsets], axis=1)
 
     def cvxpy_value(self, cp: Any, x: Any, layout: Layout, pairs: Sequence[int]) -> Any:
         """The cvxpy expression of the summed losses of ``pairs`` at x = (w, a, b)."""
@@ -370,6 +366,36 @@ class GroupMoments:
         return total
 
 
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Groups of rows that the S slots stand for: U means, covariances and masses, each once.
+
+    Attributes
+    ----------
+    group : ndarray (S,) of int
+        The group of each slot.
+    members : Constant (S, U)
+        The same as zeros and ones.
+    means, covariances, masses : Constant (U, p), (U, p, p), (U,)
+        Those of the groups.
+    """
+
+    group: Any
+    members: Constant
+    means: Constant
+    covariances: Constant
+    masses: Constant
+
+    def scores(self, w: Array, slots: Any = slice(None)) -> Array:
+        """Return, for parameters w (..., p), the mean scores of some slots (..., s)."""
+        return namespace(w).take(w @ self.means.like(w).T, self.group[slots])
+
+    def turned(self, w: Array) -> Array:
+        """Return, for parameters w (..., p), the products of every group's covariance with them (..., U, p)."""
+        found = w.reshape((-1, w.shape[-1])) @ self.covariances.like(w)  # (U, R, p); faster than one long product
+        return found.swapaxes(0, 1).reshape((*w.shape[:-1], *found.shape[::2]))
+
+
 def _cells(inside: Any) -> Iterator[Any]:
     """Yield the rows that share a row of booleans (n, S), for each that there is."""
     packed = np.packbits(inside, axis=1)
@@ -379,11 +405,32 @@ def _cells(inside: Any) -> Iterator[Any]:
         yield np.flatnonzero(found == c)
 
 
-def _trust_region(matrix: Any, linear: Any, radius: float) -> Any:
-    r"""Minimise :math:`\frac12 w'Qw - l'w` over :math:`|w| \le R` for a positive semidefinite Q."""
-    free = _inside(matrix, linear)
-    if free is not None and np.linalg.norm(free) <= radius:
-        return free
+def _trust_regions(matrices: Any, linear: Any, radius: float) -> Any:
+    r"""Minimise :math:`\frac12 w'Qw - l'w` over :math:`|w| \le R` for positive semidefinite Q (R, d, d), l (R, d)."""
+    free, found = _inside(matrices, linear)
+    for j in np.flatnonzero(~found | (np.linalg.norm(free, axis=1) > radius)):
+        free[j] = _on_the_ball(matrices[j], linear[j], radius)
+    return free
+
+
+def _inside(matrices: Any, linear: Any) -> tuple[Any, Any]:
+    """Return minima over all w, which mostly lie inside, for a tenth of the eigenbasis's work, and whether they are."""
+    from scipy.linalg.lapack import dposv
+
+    free, ridges = np.zeros_like(linear), 1e-12 * np.trace(matrices, axis1=1, axis2=2)
+    for j in np.flatnonzero(ridges > 0):
+        firm = matrices[j].copy()
+        firm.flat[:: len(firm) + 1] += ridges[j]  # columns of zeros and ones are often dependent
+        # Symmetric, and in the order of columns nothing is copied; where it is not positive definite, by rounding, the
+        # solution is none, and too far from one.
+        free[j] = dposv(firm.T, linear[j], lower=True, overwrite_a=True)[1]
+    with np.errstate(all="ignore"):
+        off = np.linalg.norm((matrices @ free[:, :, None])[:, :, 0] - linear, axis=1)
+    return free, (off <= 1e-9 * np.linalg.norm(linear, axis=1)) & (ridges > 0)
+
+
+def _on_the_ball(matrix: Any, linear: Any, radius: float) -> Any:
+    """Return the minimum over the ball in the eigenbasis of the matrix."""
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, 0.0)
     parts = vectors.T @ linear
@@ -405,21 +452,6 @@ def _trust_region(matrix: Any, linear: Any, radius: float) -> Any:
     from scipy.optimize import brentq
 
     return vectors @ (parts / (values + float(brentq(excess, low, high, xtol=1e-15 * high, rtol=1e-13))))
-
-
-def _inside(matrix: Any, linear: Any) -> Any | None:
-    """Return a minimum over all w, which mostly lies inside, for a tenth of the eigenbasis's work; None without one."""
-    ridge = 1e-12 * float(np.trace(matrix))  # columns of zeros and ones are often dependent
-    if not ridge > 0:
-        return None
-    from scipy.linalg.lapack import dposv
-
-    firm = matrix.copy()
-    firm.flat[:: len(matrix) + 1] += ridge
-    free, failed = dposv(firm.T, linear, overwrite_a=True)[1:]  # symmetric; in the order of columns nothing is copied
-    if failed:  # not positive definite, by rounding
-        return None
-    return free if np.linalg.norm(matrix @ free - linear) <= 1e-9 * np.linalg.norm(linear) else None
 
 
 def _root(covariance: Any) -> Any:

@@ -141,7 +141,9 @@ def test_the_lagrangian_is_minimised(radius: float, weight: float) -> None:
         level = problem.at_level(0.3)
         y = np.array([1.0, 0.0, 0.0]) if trial == 0 else rng.dirichlet(np.ones(3))
         a = np.repeat(y, [1, 2, 2]) * rng.uniform(-0.5, 0.5, 5)
-        x = problem.family.lagrangian_minimizer(y, a, problem.data, center if weight else None, weight)
+        x = problem.family.lagrangian_minimizer(
+            y[None], a[None], problem.data, center[None] if weight else None, weight
+        )[0]
         assert problem.primal.contains(x, 1e-9)
         active += abs(np.linalg.norm(x[:3]) - radius) < 1e-9
         value = float(level.lagrangian(x[None], y[None], a[None])[0][0])
@@ -182,7 +184,7 @@ def test_fewer_samples_than_features() -> None:
     for _ in range(5):
         y = rng.dirichlet(np.ones(3))
         a = np.repeat(y, [1, 2, 2]) * rng.uniform(-0.5, 0.5, 5)
-        x = problem.family.lagrangian_minimizer(y, a, problem.data)
+        x = problem.family.lagrangian_minimizer(y[None], a[None], problem.data)[0]
         value = float(level.lagrangian(x[None], y[None], a[None])[0][0])
         assert mm.core.lower.lower_bound(level, y[None], a[None], x[None])[0] == pytest.approx(value, abs=1e-7)
         others = problem.primal.sample(rng, 2000)
