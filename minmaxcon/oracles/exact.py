@@ -15,7 +15,7 @@ from minmaxcon.checks import number
 from minmaxcon.core import Estimate, LevelProblem, Needs, Oracle, Position, Start
 from minmaxcon.core.level import expectations
 from minmaxcon.core.lower import bound_at, closed_form, lower_bound
-from minmaxcon.core.runs import Layout, finite_runs, where_runs
+from minmaxcon.core.runs import Layout, finite_runs, take_runs, where_runs
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.oracles.mirror import Steps, check_mixing, first_dual
@@ -26,6 +26,9 @@ __all__ = ["ExactOracle", "Field", "Incumbent", "SaddleState", "fail", "layout"]
 _PASSES = 30
 """Most steps spent on a lower bound where the family knows no minimiser; any number gives a valid bound. A
 window spends at most as many as it had."""
+
+_WAYS = (1.0, 0.5, 0.25)
+"""Shares of the way from the best point to a minimiser of the Lagrangian at which points are evaluated."""
 
 _SLACK = 0.1
 """The share of the gap by which the inequality of a step may fail."""
@@ -50,6 +53,8 @@ class Incumbent:
         The duals with the best lower bound.
     lower : ndarray (R,)
         That bound; minus infinity where nothing is proved.
+    minimiser : ndarray (R,) of bool
+        Whether x lies on the way to a minimiser of the Lagrangian that the family knows.
     """
 
     x: Array
@@ -58,13 +63,14 @@ class Incumbent:
     weights: Array
     scaled: Array
     lower: Any
+    minimiser: Any
 
     @classmethod
     def of(cls, problem: LevelProblem, x: Array, dual: PerspectiveGenerator, y: DualPoint) -> Incumbent:
         """Return the incumbent at a start: its exact values, and duals of which no bound is known."""
         values = problem.values(x) - problem.bounds
         nothing = np.full(problem.runs, -np.inf)
-        return cls(x, values, values.max(axis=1), y.weights, dual.scaled(y), nothing)
+        return cls(x, values, values.max(axis=1), y.weights, dual.scaled(y), nothing, nothing > 0)
 
     def better(
         self,
@@ -76,9 +82,9 @@ class Incumbent:
     ) -> Incumbent:
         """Return the incumbent after exact evaluation of more points and duals, for the ``runs`` (R,) of booleans.
 
-        Where the family knows the minimiser of the Lagrangian, which gives the bound of a dual, it is a point as well:
-        near the saddle point it is nearly optimal long before the iterates are, whose steps are as long as the largest
-        curvature allows.
+        Where the family knows the minimiser of the Lagrangian, which gives the bound of a dual, it is a point as well,
+        and so are points on the way to it from the best one: near the saddle point they are nearly optimal long before
+        the iterates are, whose steps are as long as the largest curvature allows.
         """
         found = self
         for x in points:
@@ -90,7 +96,7 @@ class Incumbent:
                     problem, weights, scaled, found.x, upper=found.upper, known=found.lower, iterations=iterations
                 )
             else:
-                bound, found = bound_at(problem, x, weights, scaled), found._at(problem, x, runs)
+                bound, found = bound_at(problem, x, weights, scaled), found._towards(problem, x, runs)
             known = (found.weights, found.scaled, found.lower)
             weights, scaled, bound = where_runs(runs & (bound >= found.lower), (weights, scaled, bound), known)
             found = replace(found, weights=weights, scaled=scaled, lower=bound)
@@ -99,9 +105,24 @@ class Incumbent:
     def _at(self, problem: LevelProblem, x: Array, runs: Any) -> Incumbent:
         """Return the incumbent after exact evaluation of one more point (R, d) of the ``runs``."""
         x = x if problem.proximal is not None else problem.family.refine(x, problem.data)
-        values = problem.values(x) - problem.bounds
-        x, values = where_runs(runs & (values.max(axis=1) < self.upper), (x, values), (self.x, self.values))
-        return replace(self, x=x, values=values, upper=values.max(axis=1))
+        return self._or(x, problem.values(x) - problem.bounds, runs, minimiser=False)
+
+    def _towards(self, problem: LevelProblem, x: Array, runs: Any) -> Incumbent:
+        """Return the incumbent after exact evaluation of points on the way to minimisers (R, d), all at once."""
+        xp, shares, count = namespace(x), np.array(_WAYS)[:, None, None], problem.runs
+        points = (self.x + xp.asarray(shares, x) * (x - self.x)).reshape((-1, x.shape[-1]))
+        points = points if problem.proximal is not None else problem.family.refine(points, problem.data)
+        asked = problem.take(np.tile(np.arange(count), len(_WAYS)))
+        values = asked.values(points) - asked.bounds
+        best = values.max(axis=1).reshape(-1, count).argmin(axis=0) * count + np.arange(count)
+        points, values = take_runs((points, values), best)
+        return self._or(points, values, runs, minimiser=True)
+
+    def _or(self, x: Array, values: Any, runs: Any, *, minimiser: bool) -> Incumbent:
+        """Return the incumbent, or points (R, d) with these values in those of the ``runs`` where they are better."""
+        new = replace(self, x=x, values=values, upper=values.max(axis=1), minimiser=np.full(len(values), minimiser))
+        better: Incumbent = where_runs(runs & (new.upper < self.upper), new, self)
+        return better
 
 
 @dataclass(frozen=True, eq=False, slots=True)

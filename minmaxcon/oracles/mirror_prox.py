@@ -129,10 +129,23 @@ class MirrorProx(ExactOracle):
             for _ in range(count):
                 state = self._trial(state)
                 if state.steps >= min(state.check, state.limit) or not state.active.any():
-                    state = self._window(state, [state.x], 2.0)
+                    state = self._restarted(self._window(state, [state.x], 2.0), state)
                 if self.finished(state):
                     break
         return state
+
+    def _restarted(self, state: MirrorProxState, before: MirrorProxState) -> MirrorProxState:
+        """Return the state after a window, moved to a minimiser of the Lagrangian that proved to be the best point."""
+        found = before.active & state.best.minimiser & (state.best.upper < before.best.upper)
+        if not found.any():
+            return state
+        state = replace(state, x=where_runs(found, state.best.x, state.x))
+        if self.finished(state):  # the next query begins there
+            return state
+        field = where_runs(found, Field.at(state.problem, state.dual, state.x, state.y), state.field)
+        state = replace(state, field=field, samples=state.samples + int(state.problem.data.size or 0))
+        moved: MirrorProxState = fail(state, field, field.finite(), state.steps)
+        return moved
 
     def _position(self, state: MirrorProxState) -> Position:
         return state.begun.position

@@ -163,7 +163,7 @@ def test_a_lagrangian_of_very_many_features_is_left_to_the_general_method() -> N
         problem = fair_auc("inter_group", 0.3, **options)
         level = problem.at_level(0.5)
         y, a = np.full(3, 1.0 / 3.0), np.zeros(level.dual().inner_dimension)
-        assert problem.family.lagrangian_minimizer(y, a, problem.data) is None
+        assert problem.family.lagrangian_minimizer(y[None], a[None], problem.data) is None
 
 
 def test_a_network_on_sparse_rows_is_that_on_dense_ones() -> None:
@@ -174,6 +174,25 @@ def test_a_network_on_sparse_rows_is_that_on_dense_ones() -> None:
         x = problem.start_point() + 0.1
         values.append(np.asarray(problem.at_level(0.0).values(x)))
     np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize("at_once", [1, 2**20], ids=["in_pieces", "at_once"])
+@pytest.mark.parametrize("weight", [0.0, 0.7], ids=["plain", "proximal"])
+def test_minimisers_of_many_runs_are_those_of_each(
+    weight: float, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minmaxcon_problems.fair_auc.surrogate.constraint._AT_ONCE", at_once)
+    problem, rng = fair_auc("intra_group", 0.3, radius=0.5), np.random.default_rng(1)
+    y = rng.dirichlet(np.ones(3), 9)
+    y[0] = 0.0, 1.0, 0.0  # the slots of the other functions pull at nothing
+    a = np.repeat(y, [1, 2, 2], axis=1) * rng.uniform(-0.5, 0.5, (9, 5))
+    centers, weights = problem.primal.sample(rng, 9), weight * np.arange(9)
+    found = problem.family.lagrangian_minimizer(y, a, problem.data, centers if weight else None, weights)
+    for j in range(9):
+        rest = (centers[j : j + 1] if weight else None, weights[j])
+        alone = problem.family.lagrangian_minimizer(y[j : j + 1], a[j : j + 1], problem.data, *rest)
+        assert found[j] == pytest.approx(alone[0], abs=1e-9)
+    assert (np.linalg.norm(found[:, :3], axis=1) >= 0.5 - 1e-9).any()  # some on the ball
 
 
 def test_fewer_samples_than_features() -> None:
