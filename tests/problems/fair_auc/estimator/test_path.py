@@ -65,6 +65,18 @@ def test_rows_of_ones_own_without_groups(few: Rows, fresh_rows: Rows) -> None:
         found.fit("rows.parquet", "label", sensitive_features="group", X_val=fresh_rows.X)
 
 
+def test_probabilities_are_judged_in_the_groups_that_rows_of_ones_own_have(few: Rows, fresh_rows: Rows) -> None:
+    """A metric that asks for no group leaves room for rows of one group alone."""
+    a = fresh_rows.take(np.flatnonzero(fresh_rows.group == "a"))
+    everyone = [(1, None), (-1, None), (1, None), (-1, None)]
+    model = FairAUCClassifier(everyone, max_gap=0.1, objective="quadratic_auc", random_state=0)
+    found = model.fit(few.X, few.y, sensitive_features=few.group, X_val=a.X, y_val=a.y, sensitive_features_val=a.group)
+    (told,) = found.calibration_
+    assert (told.value, told.rows) == ("a", len(a.y))
+    assert told.observed == pytest.approx(np.mean(a.y == "yes"), abs=1e-12)
+    assert told.predicted == pytest.approx(found.predict_proba(a.X)[:, 1].mean(), abs=1e-9)
+
+
 def test_rows_of_ones_own_are_read_as_the_training_rows(rows: Rows) -> None:
     model = FairAUCClassifier("inter_group")
     groups = {"sensitive_features": rows.group}
