@@ -57,6 +57,7 @@ WHY: dict[str, str] = {
     "problems/minmaxcon_problems/fair_auc/study/runs.py": "Trains for minutes, in tests of the marker slow.",
     "problems/minmaxcon_problems/fair_auc/study/sweep.py": "Ends a process that lost its parent.",
     "problems/minmaxcon_problems/fair_auc/study/to_target.py": "Measures for minutes, in tests of the marker slow.",
+    "problems/minmaxcon_problems/fair_auc/target/fit.py": "A goal missed in training whose limit held-out rows meet.",
     "problems/minmaxcon_problems/group_parity/__init__.py": "Read by ``compare all`` of all that is installed.",
 }
 """Why the rest of a file is not reached."""

@@ -18,7 +18,6 @@ from safetensors.numpy import load_file
 
 import minmaxcon as mm
 from minmaxcon.cli import finish, load
-from minmaxcon.reference import solve_exact
 from minmaxcon.results.records import RunRecord, RunsRecord, read_result
 
 FIELDS = {
@@ -338,7 +337,8 @@ def test_a_process_alone_solves_what_it_solves_without_others(
     alone, shared = (json.loads(call(*words, "--json").out) for words in (SHARED[:-1], SHARED))
     assert shared["status"] == alone["status"] == "solved"
     assert shared["objective"] == pytest.approx(alone["objective"], abs=0.02)  # rows are drawn in another order
-    assert shared["certificate"]["lower"] <= solve_exact(mm.load_problem("toy")).objective
+    for one, other in ((alone, shared), (shared, alone)):
+        assert one["certificate"]["lower"] <= other["certificate"]["upper"]
     refused = call(*SHARED, "--samples", -1)
     assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert "--samples -1: must be a whole number of at least 2." in refused.err

@@ -114,7 +114,7 @@ def test_a_nonconvex_toy_in_closed_form() -> None:
         assert found.multipliers == pytest.approx([0.0], abs=1e-6)
         slope = cost - 1.5 * found.point  # the constraint is not active
         assert found.kkt.gradient == pytest.approx(np.linalg.norm(slope), abs=1e-6)
-    own = mm.stationarity(hill(), x, 4.0, solver=mm.SFLS(oracle=mm.VarianceReduced(epochs=20), tolerance=0.01))
+    own = mm.stationarity(hill(), x, 4.0, solver=mm.SFLS(oracle=mm.VarianceReduced(epochs=8), tolerance=0.01))
     assert own.distance == pytest.approx(distance, abs=2e-4)
     assert distance - 1e-6 <= own.bound <= distance + 2e-3
     assert mm.stationarity(hill(), cost / 1.5, 4.0).bound <= 2e-3  # a stationary point, though a maximum

@@ -110,10 +110,11 @@ def test_whatever_was_fitted_can_be_reported(few: Rows, tmp_path: Path, kind: st
     if kind == "kappa":
         settings |= {"kappa": 0.2, "solver": mm.SFLS(oracle=mm.SMD(steps=50), levels=2)}
     if kind == "network":
-        settings |= {"model": "mlp", "time_limit": 0.3}
+        settings |= {"model": "mlp", "time_limit": 0.1}
     if kind == "held out":
-        settings |= {"validation_fraction": 0.3, "max_gap": 0.2}
+        settings |= {"validation_fraction": 0.3, "max_gap": 0.2, "alpha": 0.0, "time_limit": 0.2}
     if kind == "many features":
+        settings |= {"objective": "quadratic_auc", "alpha": 0.0}
         few = few._replace(X=np.hstack([few.X, np.random.default_rng(0).normal(size=(len(few.y), 40))]))
     group = None if kind == "no groups" else few.group
     with warnings.catch_warnings():
