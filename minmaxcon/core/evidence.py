@@ -12,6 +12,7 @@ is feasible.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,6 +99,8 @@ class Proved:
         A lower bound on the weighted mean violation of every point, where the objective has no weight; else 0.
     fault : str
         Why nothing is proved; empty where something is.
+    cut : bool
+        Whether nothing is proved as no time was left: a longer search may find that it is.
 
     Examples
     --------
@@ -112,9 +115,12 @@ class Proved:
     lower: float
     excess: float
     fault: str
+    cut: bool = False
 
 
-def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = None) -> Proved:
+def proved(
+    problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = None, over: Callable[[], bool] = lambda: False
+) -> Proved:
     r"""Return what multipliers of one run prove, exactly on finite data.
 
     The bound is :math:`L(u) + \min_{v\in X}\langle\nabla L(u), v - u\rangle` less an allowance for rounding, at a
@@ -132,6 +138,9 @@ def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = Non
         a.
     near : array_like (d,), optional
         A point that is likely to be near u, where its search starts.
+    over : callable
+        Tells whether no time is left. Then the search for u ends where it is and no tangents are mixed: the bound is
+        lower, and holds as any does. L is tried at as many points as ever.
     """
     y, a = np.asarray(weights, dtype=np.float64), np.asarray(scaled, dtype=np.float64)
     wanted = Evidence.none(problem, 1)
@@ -145,12 +154,14 @@ def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = Non
     saddle = _Lagrangian(problem, y, a)
     if saddle.fault:
         return Proved(*nothing, saddle.fault)
-    u = saddle.minimiser(problem.start_point(1)[0] if near is None else near)
+    u = saddle.minimiser(problem.start_point(1)[0] if near is None else near, over)
     line = saddle.tangent(u)
     bound, vertex = saddle.least(line)
     tried = saddle.around(u, vertex)
     fault = tried.below(tried.lines) or tried.below(line[None])
     for share in _SHARES * (0 if fault or saddle.closed else _ROUNDS):
+        if over():
+            break
         other = saddle.tangent(u + share * (vertex - u))
         bound, vertex, line = max(
             ((*saddle.least(mixed), mixed) for mixed in ((1 - g) * line + g * other for g in _MIXTURES)),
@@ -161,9 +172,9 @@ def proved(problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = Non
         return Proved(*nothing, fault or "the bound is not finite.")
     if y[0] > 0:
         return Proved(bound / y[0], 0.0, "")
-    return Proved(
-        math.inf if bound > 0 else -math.inf, bound, "" if bound > 0 else "the bound on violations is not positive."
-    )
+    if bound > 0:
+        return Proved(math.inf, bound, "")
+    return Proved(-math.inf, bound, "the bound on violations is not positive.", cut=not saddle.closed and over())
 
 
 class _Lagrangian:
@@ -239,8 +250,8 @@ class _Lagrangian:
         )
         return float(line[0] + least - _ROUNDING * (1e-300 + line[1] + abs(least))), vertex
 
-    def minimiser(self, near: Any) -> Any:
-        """Return a point of X with a small L; any point of X gives a valid bound."""
+    def minimiser(self, near: Any, over: Callable[[], bool]) -> Any:
+        """Return a point of X with a small L, found in the time that is left; any point of X gives a valid bound."""
         proximal = self.problem.proximal
         center = None if proximal is None else np.asarray(proximal.center).reshape(1, -1)
         weight = 0.0 if proximal is None else proximal.weight
@@ -251,7 +262,7 @@ class _Lagrangian:
             xp = namespace(self.like)
             level = replace(self.problem.at_level(np.zeros(1)), data=self.data)
             start, y, a = (xp.asarray(np.asarray(to_numpy(part))[None], self.like) for part in (near, self.y, self.a))
-            found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300)[0])[0]
+            found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300, over=over)[0])[0]
         return np.asarray(found, dtype=np.float64)
 
     def _everywhere(self, points: Any) -> tuple[Any, Any, Any]:

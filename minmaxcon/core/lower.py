@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -155,6 +156,7 @@ def minimize_lagrangian(
     known: Any = None,
     iterations: int = 200,
     tolerance: float = 1e-10,
+    over: Callable[[], bool] | None = None,
 ) -> tuple[Array, Any]:
     r"""Minimise the Lagrangian over X by accelerated prox steps with backtracking and restarts.
 
@@ -180,6 +182,8 @@ def minimize_lagrangian(
         Largest number of steps.
     tolerance : float
         A run ends when value and Frank-Wolfe bound agree to this share of the sizes of the value's terms.
+    over : callable, optional
+        Tells after each step whether all runs are to end, as no time is left.
 
     Returns
     -------
@@ -215,7 +219,7 @@ def minimize_lagrangian(
         best = np.where(active, np.fmax(np.fmax(best, highest), _least(problem, *lines)), best)
         least = tolerance * np.asarray(to_numpy(size))
         active = active & ~_enough(np.asarray(to_numpy(value_x)), best, upper, known, least)
-        if not active.any():
+        if not active.any() or (over is not None and over()):
             break
         moved, value_moved, size_moved = momentum, value, size
         for _ in range(40):

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ from minmaxcon.core import (
     Needs,
     Outcome,
     Position,
+    Proved,
     Solution,
     Solver,
+    Source,
     Start,
     Status,
     proved,
@@ -192,41 +194,60 @@ def solve(
         time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)
     if budget is not None:
         budget = whole("budget", budget)
-    began = time.perf_counter()
+    clock = _Clock(time_limit, problem.data)
     keeper, saved = _checkpoints(problem, solver, {"seed": seed, "x0": x0}, checkpoint, every, resume)
     problem.data.agreed(None)  # nobody writes before all have looked
-    begin, before = (None, 0.0) if saved is None else (saved.state, saved.seconds)
+    begin, clock.before = (None, 0.0) if saved is None else (saved.state, saved.seconds)
     ended: tuple[Status, str] | None = None
-    spent = before
     with _interruptible() as signals, ExitStack() as closing:
         for callback in callbacks:
             closing.callback(getattr(callback, "close", _nothing))
         state: Any = None
         for state in iterate(problem, solver, seed=seed, x0=x0, state=begin):
-            seconds = time.perf_counter() - began
-            stops = [callback(Progress(solver, state, before + seconds)) for callback in callbacks]
+            late, seconds = clock.over, clock.seconds
+            stops = [callback(Progress(solver, state, seconds)) for callback in callbacks]
             if signals:
                 ended = Status.INTERRUPTED, f"stopped by {signals[0]}."
             elif any(isinstance(stop, (bool, np.bool_)) and stop for stop in stops):
                 ended = Status.BUDGET, "stopped by a callback."
-            elif time_limit is not None and seconds >= time_limit:
+            elif late:
                 ended = Status.BUDGET, f"the time limit of {time_limit:g} s was reached."
             elif budget is not None and solver.outcome(state).steps >= budget:
                 ended = Status.BUDGET, f"the budget of {budget} steps was used."
             ended = problem.data.agreed(ended)
-            # What a solve took is what its last checkpoint says, so that going on adds to it.
-            spent = before + time.perf_counter() - began
             if (
                 keeper is not None
                 and problem.data.leader
                 and (ended is not None or solver.finished(state) or keeper.due())
             ):
-                keeper.write(state, spent)
+                keeper.write(state, clock.seconds)  # to which going on adds
             if ended is not None:
                 break
-    settings = {"seed": int(seed), "solver": describe(solver), "time_limit": time_limit, "budget": budget}
-    unfinished = None if solver.finished(state) else ended
-    return _solution(problem, solver.outcome(state), unfinished, spent, settings)
+        unfinished = None if solver.finished(state) else ended
+        settings = {"seed": int(seed), "solver": describe(solver), "time_limit": time_limit, "budget": budget}
+        clock.signals = signals
+        solution = _solution(problem, solver.outcome(state), unfinished, clock.ended, settings)
+    return replace(solution, seconds=clock.seconds)
+
+
+class _Clock:
+    """Seconds of a solve, with those ``before`` it was resumed, and whether its time is over."""
+
+    def __init__(self, limit: float | None, data: Source) -> None:
+        self.began, self.limit, self.before = time.perf_counter(), limit, 0.0
+        self.data, self.signals = data, list[str]()
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.began
+
+    @property
+    def over(self) -> bool:
+        return self.limit is not None and time.perf_counter() - self.began >= self.limit
+
+    def ended(self) -> bool:
+        """Tell whether the time is over or a signal came, in any of the processes that share the data."""
+        return bool(self.data.agreed(True if self.signals or self.over else None))
 
 
 def _nothing() -> None:
@@ -269,7 +290,11 @@ def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
 
 
 def _solution(
-    problem: MinMaxProblem, outcome: Outcome, ended: tuple[Status, str] | None, seconds: float, settings: dict[str, Any]
+    problem: MinMaxProblem,
+    outcome: Outcome,
+    ended: tuple[Status, str] | None,
+    over: Callable[[], bool],
+    settings: dict[str, Any],
 ) -> Solution:
     feasible = outcome.constraints.max(axis=1) <= 0
     final = set(Status) - {Status.BUDGET, Status.INTERRUPTED}
@@ -285,8 +310,12 @@ def _solution(
         if undeclared is not None and status is Status.BUDGET:
             need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
             reason = f"{reason[:-1]}; {need}"
-        if status in (Status.SOLVED, Status.INFEASIBLE) and (fault := _unproved(problem, outcome, j)):
-            status, reason, lower = Status.INCONSISTENT, fault, -np.inf
+        if status in (Status.SOLVED, Status.INFEASIBLE) and (found := _checked(problem, outcome, j, over)).fault:
+            if found.cut:  # neither confirmed nor refuted
+                status, reason = Status.BUDGET, f"the time ended before this was confirmed: {reason}"
+            else:
+                fault = f"the multipliers prove nothing: {found.fault}"
+                status, reason, lower = Status.INCONSISTENT, fault, -np.inf
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
         certificates.append(_certificate(outcome, j, bool(feasible[j]), lower))
@@ -305,7 +334,7 @@ def _solution(
         trace=trace,
         steps=outcome.steps,
         samples=outcome.samples,
-        seconds=seconds,
+        seconds=0.0,
         settings=settings,
         evidence=outcome.evidence,
     )
@@ -318,13 +347,12 @@ def _undeclared(problem: MinMaxProblem) -> str | None:
     return next((f.name for f in problem.family.constraints if np.isinf(f.modulus)), None)
 
 
-def _unproved(problem: MinMaxProblem, outcome: Outcome, run: int) -> str:
-    """Say why the multipliers of a run do not prove what it claims; nothing where they do, or the claim is another."""
+def _checked(problem: MinMaxProblem, outcome: Outcome, run: int, over: Callable[[], bool]) -> Proved:
+    """Return what the multipliers of a run prove, in the time that is left; no fault where there are none to check."""
     if problem.data.size is None or outcome.evidence is None or not np.isfinite(outcome.evidence.weights[run]).all():
-        return ""
+        return Proved(-np.inf, 0.0, "")
     mine = take_runs(outcome.evidence, [run])
-    fault = proved(problem.take([run]), mine.weights[0], mine.scaled[0], near=outcome.x[run]).fault
-    return f"the multipliers prove nothing: {fault}" if fault else ""
+    return proved(problem.take([run]), mine.weights[0], mine.scaled[0], near=outcome.x[run], over=over)
 
 
 def _certificate(outcome: Outcome, run: int, feasible: bool, lower: float) -> Certificate:

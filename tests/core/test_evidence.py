@@ -84,6 +84,37 @@ def test_what_are_no_multipliers_prove_nothing(weights: Any, scaled: Any, fault:
     assert found.lower == -math.inf
 
 
+def test_a_check_without_time_is_short_and_proves_what_it_says() -> None:
+    """Few evaluations, a bound that holds, and no fault but that of the time; with time left the same bits as ever."""
+    passes = 0
+
+    class Counting(HalfSquare):
+        def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+            nonlocal passes
+            passes += math.prod(x.shape[:-1])
+            return super().evaluate(x, batch)
+
+    problem = quadratic(0, 0.5, Counting())
+    solution = mm.solve(problem, EXACT)
+    y, a = solution.evidence.weights[0], solution.evidence.scaled[0]
+    passes = 0
+    short = proved(problem, y, a, near=solution.x, over=lambda: True)
+    assert (short.fault, passes <= 65) == ("", True)  # 56 points around u, and some steps
+    assert short.lower <= solution.objective
+    passes = 0
+    whole = proved(problem, y, a, near=solution.x)
+    assert passes > 80
+    timed = proved(problem, y, a, near=solution.x, over=lambda: False)
+    assert short.lower <= whole.lower == timed.lower
+    far = np.array([6.0, 0.0, 0.0])
+    only, away = [0.0, 1.0], quadratic(0, bound=0.1, constraint=HalfSquare)  # no point is near enough to all points
+    assert proved(away, only, [], near=far).excess > 0
+    short = proved(away, only, [], near=far, over=lambda: True)
+    assert (short.lower, short.cut) == (-math.inf, True)
+    wrong = quadratic(0, 0.5, Wave(2.0))  # what is seen to be wrong is wrong, whatever the time
+    assert "below its tangent" in proved(wrong, [0.5, 0.5], [], over=lambda: True).fault
+
+
 def test_multipliers_count_up_to_a_factor() -> None:
     problem = cases.problem("quadratic")
     one, other = (proved(problem, np.array([0.6, 0.4]) * factor, []) for factor in (1.0, 1e6))

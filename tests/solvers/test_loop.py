@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.solvers import progress_lines
-from tests.cases import fair_auc, problem
+from minmaxcon.core import Proved
+from minmaxcon.solvers import loop, progress_lines
+from tests.cases import fair_auc, problem, quadratic
 from tests.problem_library import HalfSquare
 
 ENDLESS = mm.SFLS(oracle=mm.SMD(steps=10**6, batch_size=10), tolerance=1e-9)
@@ -30,6 +33,32 @@ def test_time_limit(limit: float) -> None:
         assert f"time limit of {limit:g} s" in solution.reason
         assert solution.feasible
     assert 0 <= min(overshoot) <= 0.1
+
+
+def test_the_limit_covers_the_check_of_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that ends with the solver's work: the claim is checked in short, or is none where that proves nothing."""
+    late, asked = 0.0, list[bool]()
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: late))
+
+    def work(progress: mm.Progress) -> None:
+        nonlocal late
+        late = 6.0 if progress.solver.finished(progress.state) else 0.0
+
+    def check(*given: Any, over: Callable[[], bool], **more: Any) -> Any:
+        asked.append(over())
+        return mm.core.proved(*given, over=over, **more)
+
+    monkeypatch.setattr(loop, "proved", check)
+    for bound, status in ((0.5, mm.Status.SOLVED), (-20.0, mm.Status.INFEASIBLE)):
+        late = 0.0
+        solution = mm.solve(quadratic(bound=bound), mm.SFLS(mm.MirrorProx()), time_limit=5.0, callbacks=[work])
+        assert (solution.status, solution.seconds) == (status, 6.0)
+    assert asked == [True, True]
+    cut = Proved(-np.inf, 0.0, "the bound on violations is not positive.", cut=True)
+    monkeypatch.setattr(loop, "proved", lambda *_, **__: cut)
+    solution = mm.solve(quadratic(bound=-20.0), mm.SFLS(mm.MirrorProx()), time_limit=5.0, callbacks=[work])
+    assert solution.status is mm.Status.BUDGET
+    assert solution.reason.startswith("The time ended before this was confirmed: every point violates")
 
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
