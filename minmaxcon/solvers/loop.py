@@ -199,6 +199,7 @@ def solve(
     problem.data.agreed(None)  # nobody writes before all have looked
     begin, clock.before = (None, 0.0) if saved is None else (saved.state, saved.seconds)
     ended: tuple[Status, str] | None = None
+    spent = clock.before
     with _interruptible() as signals, ExitStack() as closing:
         for callback in callbacks:
             closing.callback(getattr(callback, "close", _nothing))
@@ -215,19 +216,20 @@ def solve(
             elif budget is not None and solver.outcome(state).steps >= budget:
                 ended = Status.BUDGET, f"the budget of {budget} steps was used."
             ended = problem.data.agreed(ended)
+            spent = clock.seconds  # what the last checkpoint says that the solve took, so that going on adds to it
             if (
                 keeper is not None
                 and problem.data.leader
                 and (ended is not None or solver.finished(state) or keeper.due())
             ):
-                keeper.write(state, clock.seconds)  # to which going on adds
+                keeper.write(state, spent)
             if ended is not None:
                 break
         unfinished = None if solver.finished(state) else ended
         settings = {"seed": int(seed), "solver": describe(solver), "time_limit": time_limit, "budget": budget}
-        clock.signals = signals
+        clock.signals, checking = signals, clock.seconds
         solution = _solution(problem, solver.outcome(state), unfinished, clock.ended, settings)
-    return replace(solution, seconds=clock.seconds)
+    return replace(solution, seconds=spent + clock.seconds - checking)
 
 
 class _Clock:
