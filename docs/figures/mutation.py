@@ -447,8 +447,12 @@ def _fails(item: Any, following: Any) -> bool:
     return any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
 
 
-def tried(part: str, wanted: list[str] | None) -> dict[str, Any]:
-    """Try the sample of a part, or the wanted mutants of it, and return the counts and what survived."""
+def tried(part: str, before: dict[str, Any] | None) -> dict[str, Any]:
+    """Try the sample of a part, or again what survived ``before``, and return the counts and what survives.
+
+    The sample is the one that was drawn then, whatever has changed in the code since; what is no longer in it is left
+    out of the count.
+    """
     import pytest
 
     paths, tests = PARTS[part]
@@ -458,10 +462,13 @@ def tried(part: str, wanted: list[str] | None) -> dict[str, Any]:
         for file in ([ROOT / "minmaxcon" / path] if path.endswith(".py") else (ROOT / "minmaxcon" / path).glob("*.py"))
     )
     every = [mutant for file in files for mutant in mutants(file)]
-    chosen = random.Random(SEED).sample(every, min(SAMPLE, len(every)))  # noqa: S311 - a sample, no secret
-    total = len(chosen)
-    if wanted is not None:
-        chosen = [mutant for mutant in chosen if mutant.told() in wanted]
+    if before is None:
+        chosen = random.Random(SEED).sample(every, min(SAMPLE, len(every)))  # noqa: S311 - a sample, no secret
+        total = len(chosen)
+    else:
+        wanted = {*before["survived"], *before["not reached"]}
+        chosen = list({mutant.told(): mutant for mutant in every if mutant.told() in wanted}.values())
+        total = before["tried"] - len(wanted) + len(chosen)
     session = Session(files, chosen)
     os.environ.setdefault("HYPOTHESIS_PROFILE", "ci")
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not rel", "-k", LEFT_OUT]
@@ -486,8 +493,7 @@ def main(words: list[str]) -> None:
     os.chdir(ROOT)
     found = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
     for part in names or list(PARTS):
-        left = found.get(part, {"survived": [], "not reached": []})
-        found[part] = tried(part, left["survived"] + left["not reached"] if again else None)
+        found[part] = tried(part, found.get(part) if again else None)
         FIGURES.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
