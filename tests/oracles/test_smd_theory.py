@@ -231,11 +231,11 @@ def test_with_noise_the_bounds_hold_as_often_as_they_say(name: str) -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BATCHES)
-def test_level_bounds_in_200_seeds(name: str) -> None:
-    below, above = count_bounds(name, range(200), BATCHES[name], tolerance=0.01)
-    assert below == 200
-    assert above >= 170
+@pytest.mark.parametrize("name, seeds", [("fair_auc_inter", 200), ("robust", 60), ("worst_group", 60)])
+def test_level_bounds_in_200_seeds(name: str, seeds: int) -> None:
+    below, above = count_bounds(name, range(seeds), BATCHES[name], tolerance=0.01)
+    assert below == seeds
+    assert above >= 0.85 * seeds
 
 
 def count_certificates(seeds: range) -> tuple[int, int, int]:

@@ -302,8 +302,14 @@ def test_no_points() -> None:
 @pytest.mark.rel
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("order, sample", [("shuffled", 5000), ("sorted", 10_000), ("alike", 10_000)])
-@pytest.mark.parametrize("metric", ["group", "inter_group", "intra_group"])
+@pytest.mark.parametrize(
+    "metric, order, sample",
+    [
+        ("group", "shuffled", 5000),
+        ("group", "alike", 10_000),
+        *((metric, "sorted", 10_000) for metric in ("group", "inter_group", "intra_group")),
+    ],
+)
 def test_a9a(metric: str, order: str, sample: int) -> None:
     rows = load_dataset("a9a").train
     problem = stream_target_problem(arriving(rows, order), metric, GAP)
