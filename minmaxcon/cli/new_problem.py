@@ -97,7 +97,7 @@ def _templates(folder: Traversable, path: str = "") -> Iterator[tuple[str, str]]
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():
             yield from _templates(entry, f"{path}{entry.name}/")
-        else:
+        elif entry.name.endswith(_SUFFIX):  # systems and editors leave files of their own in a checkout
             yield f"{path}{entry.name}", entry.read_text(encoding="utf-8")
 
 
