@@ -1,8 +1,9 @@
-"""The commands of fair AUC: ``minmaxcon demo``, ``pareto``, ``reproduce`` and ``bench``."""
+"""The commands of fair AUC: ``minmaxcon demo``, ``pareto``, ``reproduce``, ``report`` and ``bench``."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from minmaxcon.cli import Flag, Output, ProgressLine, Whole, names_of, one_line
 if TYPE_CHECKING:
     from .study.sweep import Tick
 
-__all__ = ["bench", "demo", "pareto", "reproduce"]
+__all__ = ["bench", "demo", "pareto", "report", "reproduce"]
 
 bench = App(name="bench", help="Measure how fast steps are on this machine.")
 
@@ -51,6 +52,131 @@ def demo(
     from .study.demo import run_demo
 
     return run_demo(Output(json=json, quiet=quiet), out=out, overwrite=overwrite, seed=seed)
+
+
+def report(
+    *,
+    data: str,
+    out: Path,
+    label: str | None = None,
+    positive: str | None = None,
+    sensitive: str | None = None,
+    protected: str | None = None,
+    keep_sensitive: Flag = False,
+    test_fraction: float | None = None,
+    data_dir: Path | None = None,
+    metric: str = "inter_group",
+    max_gap: str = "0.05",
+    model: str = "linear",
+    alpha: str | None = None,
+    use_group: Flag = False,
+    title: str = "Fairness report",
+    seed: Whole = 0,
+    overwrite: Flag = False,
+    quiet: Flag = False,
+) -> int:
+    """Train a fair model on one part of the rows, and report on the other part: one HTML page for an auditor.
+
+    The page needs no network. It shows what was asked and reached on both parts with intervals, rows of each label and
+    group, ROC curves and scores by group, calibration, the price of the limit, coefficients, settings and versions.
+    The model is that of FairAUCClassifier, which chooses a ridge penalty where rows are few.
+
+    Parameters
+    ----------
+    data
+        Name of a data set, or a CSV, Parquet or LIBSVM file.
+    out
+        File for the page, such as report.html.
+    label
+        Column of the label in a file.
+    positive
+        The positive label.
+    sensitive
+        Column of the sensitive attribute in a file.
+    protected
+        Its protected value, against all others.
+    keep_sensitive
+        Whether the sensitive column is a feature too.
+    test_fraction
+        Share of the rows that the report is about; 0.3 by default.
+    data_dir
+        Folder of data files.
+    metric
+        The fairness metric.
+    max_gap
+        Largest allowed gap on the training part; of several, separated by commas, the page shows the model of each.
+    model
+        The scoring model, linear or mlp.
+    alpha
+        Strength of the ridge penalty or of weight decay, or cv.
+    use_group
+        Whether the model may read the group.
+    title
+        Heading of the page.
+    seed
+        Seed of split and fit.
+    overwrite
+        Replace a file that exists.
+    quiet
+        No notes.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from minmaxcon.results import check_file
+
+    from .estimator import FairAUCClassifier
+    from .plugin import FairAUC
+
+    output = Output(json=False, quiet=quiet)
+    check_file(out, overwrite=overwrite)
+    gaps = _numbers(max_gap, "max_gap")
+    columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
+    with output.guarded():
+        rows = FairAUC().dataset(data, data_dir, columns, keep_sensitive, test_fraction, False, seed)
+
+        def parts(one: Any) -> tuple[Any, Any, Any]:
+            """Return features with their names, labels and groups as the data have them."""
+            features = one.features
+            if not hasattr(features, "tocsr"):
+                features = pa.table(dict(zip(one.feature_names, features.T, strict=True)))
+            named = [
+                np.array(values, dtype=object if isinstance(values[0], str) else None)[(signs > 0).astype(int)]
+                for values, signs in ((one.label_values, one.label), (one.group_values, one.group))
+            ]
+            return features, *named
+
+        fair = FairAUCClassifier(
+            metric,
+            max_gap=gaps if len(gaps) > 1 else gaps[0],
+            model=model,
+            alpha=alpha if alpha in (None, "cv") else _numbers(alpha, "alpha")[0],
+            use_group=use_group,
+            positive=rows.train.label_values[1],
+            protected=rows.train.group_values[1],
+            random_state=seed,
+        )
+        X, y, group = parts(rows.train)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", UserWarning)
+            fair.fit(X, y, sensitive_features=group)
+        X, y, group = parts(rows.test)
+        fair.report(out, X, y, sensitive_features=group, title=title, rows_name="held-out rows", overwrite=overwrite)
+        found = fair.measure(X, y, sensitive_features=group)
+    for note in (*rows.notes, *(str(one.message) for one in told if fair.reason_ not in str(one.message))):
+        output.note(f"note: {one_line(note)}")
+    output.result(
+        f"{fair.status_.name}: {fair.reason_}\ntraining rows: gap {fair.gap_}, AUC {fair.auc_}\n"
+        f"held-out rows: gap {found.gap}, AUC {found.auc}\nwritten: {out}\n"
+    )
+    return 0 if fair.gap_.value <= (fair.max_gap_ or 0.0) else 1
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise mm.InvalidInput(option, text, "must be a number, or several separated by commas.") from None
 
 
 @Parameter(name="*")
@@ -148,13 +274,13 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
     """Run what was asked for, write the folder, and print its tables."""
     from minmaxcon.results import to_json
 
-    from .study.report import check_out, plan, report, write_report
+    from .study import report as fronts
     from .study.study import FairAUCStudy
     from .study.sweep import run_sweep
 
     if name != "fair_auc":
         raise mm.UnknownName("name", name, ("fair_auc",), "Only this problem has a study of fronts.")
-    check_out(asked.out)
+    fronts.check_out(asked.out)
     methods = names_of("methods", asked.methods)
     seeds = _checked("seeds", asked.seeds, _MOST_SEEDS)
     jobs = _checked("jobs", asked.jobs, _MOST_JOBS) or os.cpu_count() or 1
@@ -162,7 +288,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
     line = ProgressLine(output, every=10.0)
     with output.guarded():
         study = FairAUCStudy()
-        planned = plan(study, name, **panels, methods=methods, seeds=seeds, quick=asked.quick)
+        planned = fronts.plan(study, name, **panels, methods=methods, seeds=seeds, quick=asked.quick)
         try:
             sweep = run_sweep(
                 study,
@@ -182,8 +308,8 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
             done = f"interrupted: {len(sweep.records)} of {sweep.total} configurations are finished and kept"
             output.failure(f"{done}; run the same command again to go on.")
             return 1
-        found = report(study, planned, sweep)
-        write_report(asked.out, found)
+        found = fronts.report(study, planned, sweep)
+        fronts.write_report(asked.out, found)
     output.result(to_json(found.summary) if output.json else f"{found.text}\nwritten: {asked.out}\n")
     if output.json:
         output.note(f"written: {asked.out}")

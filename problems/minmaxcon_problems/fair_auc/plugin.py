@@ -149,7 +149,7 @@ class FairAUC(mm.ProblemPlugin):
             scorer, _ = self._model(model, large.means.shape[1], engine)
             problem = large_problem(large, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed)
             return problem if mm.distributed.current() is None else mm.distributed.distribute(problem)
-        dataset = self._dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed)
+        dataset = self.dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed)
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
             loss = named_objective("auc" if objective is None else objective, c1, c2)
@@ -194,7 +194,7 @@ class FairAUC(mm.ProblemPlugin):
             **kind,
         )
 
-    def _dataset(
+    def dataset(
         self,
         data: Any,
         data_dir: Any,
@@ -204,6 +204,7 @@ class FairAUC(mm.ProblemPlugin):
         standardize: bool | None,
         seed: int,
     ) -> Dataset:
+        """Return the data set of a name, a file, rows or a data set; arguments are those of :meth:`load`."""
         if isinstance(data, Dataset):
             return data
         if isinstance(data, LabelledData):

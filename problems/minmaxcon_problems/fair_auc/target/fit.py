@@ -289,8 +289,17 @@ class _Judge:
 
     def on_train(self, run: mm.Solution) -> tuple[AUCEstimate, AUCEstimate]:
         """Return gap and AUC on the training data."""
-        model, metric = self.target.model_for(self.train), self.target.metric
-        return measured_model(model, self.parameters(run), self.train, metric, self.row_weight)
+        return self.on(self.parameters(run), held_out=False)
+
+    def on(self, parameters: Any, *, held_out: bool) -> tuple[AUCEstimate, AUCEstimate]:
+        """Return gap and AUC of the model with some parameters (d,) on the held-out or on the training data."""
+        rows, weight = (self.validation, self.validation_weight) if held_out else (self.train, self.row_weight)
+        return measured_model(self.target.model_for(self.train), parameters, rows, self.target.metric, weight)
+
+    def turns(self, one: _Candidate) -> bool:
+        """Tell whether a model ranks worse than chance, and its negative, whose gap is the same, may take its place."""
+        free = self.target.signs is None and isinstance(self.target.model_for(self.train), mm.Linear)
+        return free and one.area < 0.5 - _BETTER
 
     @property
     def early(self) -> bool:
@@ -303,10 +312,7 @@ class _Judge:
 
     def measured(self, run: mm.Solution) -> tuple[AUCEstimate, AUCEstimate]:
         """Return gap and AUC on the data that the target is about."""
-        if self.validation is None:
-            return self.on_train(run)
-        model = self.target.model_for(self.train)
-        return measured_model(model, self.parameters(run), self.validation, self.target.metric, self.validation_weight)
+        return self.on(self.parameters(run), held_out=self.validation is not None)
 
     def signed(self, run: mm.Solution) -> tuple[Any, float]:
         """Return the signed gaps (K,), of each metric for each group, and the AUC on the held-out data."""
@@ -592,21 +598,26 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
             else "the stricter goal that it was trained for"
         )
         reason = f"The gap meets the target {gap:g}, but in training it did not come to {own}."
+    parameters, on_train = judge.parameters(chosen.run), chosen.on_train
+    if judge.turns(chosen) and goal >= 0:
+        parameters = -parameters
+        on_train, found = (judge.on(parameters, held_out=part) for part in (False, held_out))
+        reason = f"{reason} The model was turned round: its negative has the same gap, and ranks better than chance."
     # What a target costs is counted from the best model that is known, also where that was found with a target.
     known = max(solved.every, key=judge.area)
     if held_out and judge.area(known) <= judge.area(free) + _BETTER:
         known = free
     unconstrained = judge.measured(known.run) if held_out else known.on_train
     return FairFit(
-        parameters=judge.parameters(chosen.run),
+        parameters=parameters,
         free_parameters=judge.parameters(known.run),
         model=target.model_for(judge.train),
         status=status,
         reason=f"{reason} {solved.note}".rstrip(),
         max_gap=gap,
         target=goal,
-        train_gap=chosen.on_train[0],
-        train_auc=chosen.on_train[1],
+        train_gap=on_train[0],
+        train_auc=on_train[1],
         validation_gap=found[0] if held_out else None,
         validation_auc=found[1] if held_out else None,
         unconstrained_auc=unconstrained[1],

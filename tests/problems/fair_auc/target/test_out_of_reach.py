@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 from minmaxcon_problems.fair_auc.target import fit
+from tests.problems.fair_auc.estimator.samples import biased_rows
 
 
 def candidate(gap: float, status: mm.Status = mm.Status.OUT_OF_REACH) -> Any:
@@ -58,3 +60,25 @@ def test_no_model_of_a_path_is_fairer_than_what_is_called_the_least_gap(monkeypa
     for one in missed:
         assert one.gap_.value == min(gaps)
         assert f"The least gap found on the data is {min(gaps):.4g}" in one.reason_
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_model_that_ranks_worse_than_chance_is_turned_round(monkeypatch: pytest.MonkeyPatch, held_out: bool) -> None:
+    """The gap of its negative is the same, as both AUCs are counted from the other end."""
+    rows, rest = biased_rows(250, 0), biased_rows(250, 1)
+    own = {"X_val": rest.X, "y_val": rest.y, "sensitive_features_val": rest.group} if held_out else {}
+    model = FairAUCClassifier("inter_group", max_gap=0.1, objective="quadratic_auc", alpha=0, random_state=0)
+    straight = model.fit(rows.X, rows.y, sensitive_features=rows.group, **own).coef_
+    follow = fit._by_following
+
+    def turned(judge: Any, *given: Any) -> Any:
+        found = follow(judge, *given)
+        runs = [replace(one.run, x=-one.run.x) for one in found.goals]
+        return replace(found, goals=[replace(found.goals[0], run=run, on_train=judge.on_train(run)) for run in runs])
+
+    monkeypatch.setattr(fit, "_by_following", turned)
+    model.fit(rows.X, rows.y, sensitive_features=rows.group, **own)
+    if model.target_ >= 0:
+        np.testing.assert_allclose(model.coef_, straight, rtol=1e-9)
+        assert "turned round" in model.reason_
+    assert model.auc_.value > 0.5
