@@ -131,6 +131,8 @@ def report(
     output = Output(json=False, quiet=quiet)
     check_file(out, overwrite=overwrite)
     gaps = _numbers(max_gap, "max_gap")
+    wanted: Any = gaps if len(gaps) > 1 else gaps[0]
+    strength: Any = alpha if alpha is None or alpha == "cv" else _numbers(alpha, "alpha")[0]
     columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
     with output.guarded():
         rows = FairAUC().dataset(data, data_dir, columns, keep_sensitive, test_fraction, False, seed)
@@ -148,9 +150,9 @@ def report(
 
         fair = FairAUCClassifier(
             metric,
-            max_gap=gaps if len(gaps) > 1 else gaps[0],
+            max_gap=wanted,
             model=model,
-            alpha=alpha if alpha in (None, "cv") else _numbers(alpha, "alpha")[0],
+            alpha=strength,
             use_group=use_group,
             positive=rows.train.label_values[1],
             protected=rows.train.group_values[1],
@@ -169,7 +171,8 @@ def report(
         f"{fair.status_.name}: {fair.reason_}\ntraining rows: gap {fair.gap_}, AUC {fair.auc_}\n"
         f"held-out rows: gap {found.gap}, AUC {found.auc}\nwritten: {out}\n"
     )
-    return 0 if fair.gap_.value <= (fair.max_gap_ or 0.0) else 1
+    reached: Any = fair.gap_
+    return 0 if reached.value <= (fair.max_gap_ or 0.0) else 1
 
 
 def _numbers(text: str, option: str) -> list[float]:

@@ -293,6 +293,7 @@ class _Judge:
 
     def on(self, parameters: Any, *, held_out: bool) -> tuple[AUCEstimate, AUCEstimate]:
         """Return gap and AUC of the model with some parameters (d,) on the held-out or on the training data."""
+        rows: Any
         rows, weight = (self.validation, self.validation_weight) if held_out else (self.train, self.row_weight)
         return measured_model(self.target.model_for(self.train), parameters, rows, self.target.metric, weight)
 
