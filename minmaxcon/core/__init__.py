@@ -1,7 +1,7 @@
 """The problem class and its interfaces: constraints, problems, level problems, sources, oracles and solutions."""
 
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint, WrappedFamily
-from minmaxcon.core.evidence import Evidence, Proved, proved
+from minmaxcon.core.evidence import Evidence, Proved, proved, proved_of_runs
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.modulus import ModulusEstimate, ModulusWitness, estimate_modulus
 from minmaxcon.core.needs import Needs
@@ -44,4 +44,5 @@ __all__ = [
     "WrappedFamily",
     "estimate_modulus",
     "proved",
+    "proved_of_runs",
 ]

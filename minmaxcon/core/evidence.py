@@ -23,7 +23,7 @@ from minmaxcon.core.lower import minimize_lagrangian
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.source import in_double
 
-__all__ = ["Evidence", "Proved", "proved"]
+__all__ = ["Evidence", "Proved", "proved", "proved_of_runs"]
 
 _ROUNDING = 1e-12
 """Allowance for rounding, relative to the sizes of the terms of a bound."""
@@ -38,6 +38,9 @@ _RAYS = (1.0, 0.3, 0.1, 1e-3)
 """Shares of the way from u to each of these points at which tangents are tried."""
 
 _ROWS = 4096
+
+_TOGETHER = 16
+"""Runs whose points are evaluated together, so that memory does not grow with their number."""
 
 _SHARES = (1e-3, 1e-2, 1e-4)
 """Shares of the way from u to the vertex that attains the bound at which another tangent is tried."""
@@ -142,43 +145,70 @@ def proved(
         Tells whether no time is left. Then the search for u ends where it is and no tangents are mixed: the bound is
         lower, and holds as any does. L is tried at as many points as ever.
     """
-    y, a = np.asarray(weights, dtype=np.float64), np.asarray(scaled, dtype=np.float64)
-    wanted = Evidence.none(problem, 1)
-    nothing = -math.inf, 0.0
-    if (y.shape, a.shape) != (wanted.weights.shape[1:], wanted.scaled.shape[1:]):
-        return Proved(*nothing, "the multipliers are not as many as the functions have.")
-    if not (np.isfinite(y).all() and np.isfinite(a).all() and (y >= 0).all() and y.sum() > 0):
-        return Proved(*nothing, "the multipliers are not finite, at least 0 and somewhere positive.")
-    a = a / y.sum()
-    y = y / y.sum()
-    saddle = _Lagrangian(problem, y, a)
-    if saddle.fault:
-        return Proved(*nothing, saddle.fault)
-    u = saddle.minimiser(problem.start_point(1)[0] if near is None else near, over)
-    line = saddle.tangent(u)
-    bound, vertex = saddle.least(line)
-    tried = saddle.around(u, vertex)
-    fault = tried.below(tried.lines) or tried.below(line[None])
-    for share in _SHARES * (0 if fault or saddle.closed else _ROUNDS):
+    found = proved_of_runs(problem, [weights], [scaled], near=None if near is None else [near], over=over)
+    return found[0]
+
+
+def proved_of_runs(
+    problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = None, over: Callable[[], bool] = lambda: False
+) -> list[Proved]:
+    """Return what :func:`proved` does of each of several runs, whose points are evaluated together.
+
+    Arguments are those of :func:`proved`, one row a run.
+    """
+    starts = problem.start_point(len(weights)) if near is None else near
+    found, saddles = dict[int, Proved](), dict[int, _Lagrangian]()
+    for j, (y, a) in enumerate(zip(weights, scaled, strict=True)):
+        one = _Lagrangian.of(problem.take([j]), y, a)
+        if isinstance(one, Proved):
+            found[j] = one
+        else:
+            saddles[j] = one
+    for begin in range(0, len(saddles), _TOGETHER):
+        part = list(saddles)[begin : begin + _TOGETHER]
+        shown = _shown([saddles[j] for j in part], [starts[j] for j in part], over)
+        found |= dict(zip(part, shown, strict=True))
+    return [found[j] for j in range(len(weights))]
+
+
+def _shown(saddles: list[_Lagrangian], starts: list[Any], over: Callable[[], bool]) -> list[Proved]:
+    """Return what the multipliers of each Lagrangian prove, from tangents near its minimisers."""
+    places = [saddle.minimiser(start, over) for saddle, start in zip(saddles, starts, strict=True)]
+    lines = _tangents(saddles, places)
+    ends = [saddle.least(line) for saddle, line in zip(saddles, lines, strict=True)]
+    tried = _around(saddles, places, [vertex for _, vertex in ends])
+    faults = [one.below(one.lines) or one.below(line[None]) for one, line in zip(tried, lines, strict=True)]
+    mixed = [j for j, saddle in enumerate(saddles) if not (faults[j] or saddle.closed)]
+    for share in _SHARES * (_ROUNDS if mixed else 0):
         if over():
             break
-        other = saddle.tangent(u + share * (vertex - u))
-        bound, vertex, line = max(
-            ((*saddle.least(mixed), mixed) for mixed in ((1 - g) * line + g * other for g in _MIXTURES)),
-            key=lambda one: one[0],
-        )
-    fault = fault or tried.below(line[None])
-    if fault or not math.isfinite(bound):
-        return Proved(*nothing, fault or "the bound is not finite.")
-    if y[0] > 0:
-        return Proved(bound / y[0], 0.0, "")
-    if bound > 0:
-        return Proved(math.inf, bound, "")
-    return Proved(-math.inf, bound, "the bound on violations is not positive.", cut=not saddle.closed and over())
+        points = [places[j] + share * (ends[j][1] - places[j]) for j in mixed]
+        for j, other in zip(mixed, _tangents([saddles[j] for j in mixed], points), strict=True):
+            bound, vertex, lines[j] = max(
+                ((*saddles[j].least(line), line) for line in ((1 - g) * lines[j] + g * other for g in _MIXTURES)),
+                key=lambda one: one[0],
+            )
+            ends[j] = bound, vertex
+    found = []
+    for saddle, (bound, _), line, one, fault in zip(saddles, ends, lines, tried, faults, strict=True):
+        found.append(saddle.proves(bound, fault or one.below(line[None]), over))
+    return found
 
 
 class _Lagrangian:
-    """L and its gradient on the full data, in float64, at any number of points; ``fault`` where a term is none."""
+    """L of one run on the full data, in float64; ``fault`` where a term is none."""
+
+    @classmethod
+    def of(cls, problem: MinMaxProblem, weights: Any, scaled: Any) -> _Lagrangian | Proved:
+        """Return the Lagrangian of multipliers that sum to 1, or that they prove nothing, where they are none."""
+        y, a = np.asarray(weights, dtype=np.float64), np.asarray(scaled, dtype=np.float64)
+        wanted = Evidence.none(problem, 1)
+        if (y.shape, a.shape) != (wanted.weights.shape[1:], wanted.scaled.shape[1:]):
+            return Proved(-math.inf, 0.0, "the multipliers are not as many as the functions have.")
+        if not (np.isfinite(y).all() and np.isfinite(a).all() and (y >= 0).all() and y.sum() > 0):
+            return Proved(-math.inf, 0.0, "the multipliers are not finite, at least 0 and somewhere positive.")
+        found = cls(problem, y / y.sum(), a / y.sum())
+        return Proved(-math.inf, 0.0, found.fault) if found.fault else found
 
     def __init__(self, problem: MinMaxProblem, y: Any, a: Any) -> None:
         self.problem, self.primal, self.y, self.a, self.closed = problem, problem.primal, y, a, False
@@ -206,41 +236,28 @@ class _Lagrangian:
             elif np.abs(part).max(initial=0.0) > 0:
                 self.fault = f"{function.name!r} has inner variables without a multiplier."
 
-    def _pass(self, x: Any, *, summed: bool = False) -> tuple[Any, Any, Any]:
-        """Return value, size of the terms and gradient of L at points (P, d), by all rows or by ``summed`` ones.
+    def proves(self, bound: float, fault: str, over: Callable[[], bool]) -> Proved:
+        """Return what a bound on L from below proves, or the fault."""
+        if fault or not math.isfinite(bound):
+            return Proved(-math.inf, 0.0, fault or "the bound is not finite.")
+        if self.y[0] > 0:
+            return Proved(bound / self.y[0], 0.0, "")
+        if bound > 0:
+            return Proved(math.inf, bound, "")
+        fault = "the bound on violations is not positive."
+        return Proved(-math.inf, bound, fault, cut=not self.closed and over())
 
-        No piece is kept, so that memory does not grow with the data.
-        """
-        xp, count, family = namespace(self.like), int(x.shape[0]), self.problem.family
-        weights, scaled = (xp.asarray(np.tile(part, (count, 1)), self.like) for part in (self.y, self.a))
-
-        def terms(found: Any) -> tuple[Any, ...]:
-            return found.F, found.G, found.pullback(weights, scaled)
-
-        if summed:
-            found = terms(family.means(x, self.data))
-        else:
-            found = self.data.summed(lambda batch: terms(family.evaluate(x, batch)), _ROWS)
-        parts = [np.asarray(to_numpy(part), dtype=np.float64) for part in found]
-        moved, inner, gradient = parts[0] - self.bounds, parts[1], parts[2]
-        value = moved @ self.y + inner @ self.a - self.penalty
-        size = np.abs(moved) @ self.y + np.abs(inner) @ np.abs(self.a) + abs(self.penalty)
+    def complete(self, x: Any, mean: Any, moment: Any, gradient: Any) -> tuple[Any, Any, Any]:
+        """Return value, size of the terms and gradient of L at points (P, d), from means at these points."""
+        moved = mean - self.bounds
+        value = moved @ self.y + moment @ self.a - self.penalty
+        size = np.abs(moved) @ self.y + np.abs(moment) @ np.abs(self.a) + abs(self.penalty)
         if self.problem.proximal is not None:
-            term = np.asarray(to_numpy(self.problem.proximal.value(self.problem.primal, x)), dtype=np.float64)
+            term = np.asarray(to_numpy(self.problem.proximal.value(self.primal, x)), dtype=np.float64)
             value, size = value + term, size + np.abs(term)
-            slope = to_numpy(self.problem.proximal.gradient(self.problem.primal, x))
+            slope = to_numpy(self.problem.proximal.gradient(self.primal, x))
             gradient = gradient + np.asarray(slope, dtype=np.float64)
         return value, size, gradient
-
-    def at(self, u: Any) -> tuple[float, float, Any]:
-        """Return value, size and gradient at a point (d,)."""
-        value, size, gradient = self._pass(namespace(self.like).asarray(u[None], self.like))
-        return float(value[0]), float(size[0]), gradient[0]
-
-    def tangent(self, u: Any) -> Any:
-        """Return the tangent at a point (d,), a vector: its constant, the size of its terms, and its gradient."""
-        value, size, gradient = self.at(u)
-        return np.concatenate([[value - gradient @ u, size + np.abs(gradient) @ np.abs(u)], gradient])
 
     def least(self, line: Any) -> tuple[float, Any]:
         """Return the minimum over X of a mixture of tangents, less an allowance for rounding, and a minimiser."""
@@ -265,28 +282,72 @@ class _Lagrangian:
             found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300, over=over)[0])[0]
         return np.asarray(found, dtype=np.float64)
 
-    def _everywhere(self, points: Any) -> tuple[Any, Any, Any]:
-        """Return value, size and gradient at many points (P, d).
 
-        The means that a family knows are believed where they agree with the rows at one of the points.
-        """
-        if not self.problem.family.knows_means(self.data):
-            return self._pass(points)
-        known, (value, size, slope) = self._pass(points, summed=True), self._pass(points[:1])
-        near = np.abs(known[0][:1] - value) <= _SLACK * size
-        near &= (np.abs(known[2][:1] - slope) <= _SLACK * np.abs(slope).max(initial=0.0)).all()
-        return known if near.all() else self._pass(points)
+def _pass(saddles: list[_Lagrangian], points: list[Any], *, summed: bool = False) -> list[tuple[Any, Any, Any]]:
+    """Return value, size of the terms and gradient of each L at its points (P, d), by all rows or by ``summed`` ones.
 
-    def around(self, u: Any, vertex: Any) -> _Tried:
-        """Return points on rays from u to others of X, with the values and the tangents there."""
-        drawn = np.asarray(self.problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
-        far = np.concatenate([drawn, vertex[None], np.asarray(to_numpy(self.problem.start_point(1)), dtype=np.float64)])
-        points = np.concatenate([u + share * (far - u) for share in _RAYS])
-        with np.errstate(all="ignore"):  # somewhere in X a function may have no value
-            values, sizes, slopes = self._everywhere(namespace(self.like).asarray(points, self.like))
-            constants = values - (slopes * points).sum(axis=1)
-            terms = sizes + (np.abs(slopes) * np.abs(points)).sum(axis=1)
-        return _Tried(points, values, sizes, np.column_stack([constants, terms, slopes]))
+    No piece is kept, so that memory does not grow with the data.
+    """
+    like, data, family = saddles[0].like, saddles[0].data, saddles[0].problem.family
+    xp, counts = namespace(like), [len(part) for part in points]
+    x = xp.asarray(np.concatenate(points), like)
+    weights, scaled = (
+        xp.asarray(np.repeat([getattr(saddle, name) for saddle in saddles], counts, axis=0), like) for name in "ya"
+    )
+
+    def terms(found: Any) -> tuple[Any, ...]:
+        return found.F, found.G, found.pullback(weights, scaled)
+
+    if summed:
+        found = terms(family.means(x, data))
+    else:
+        found = data.summed(lambda batch: terms(family.evaluate(x, batch)), _ROWS)
+    cuts = np.cumsum(counts)[:-1]
+    parts = [np.split(np.asarray(to_numpy(part), dtype=np.float64), cuts) for part in found]
+    own = (xp.asarray(part, like) for part in points)
+    return [saddle.complete(*given) for saddle, *given in zip(saddles, own, *parts, strict=True)]
+
+
+def _tangents(saddles: list[_Lagrangian], places: list[Any]) -> list[Any]:
+    """Return the tangents at a point (d,) each: vectors of the constant, the size of its terms, and the gradient."""
+    found = []
+    for u, (value, size, slope) in zip(places, _pass(saddles, [u[None] for u in places]), strict=True):
+        g = slope[0]
+        found.append(np.concatenate([[value[0] - g @ u, size[0] + np.abs(g) @ np.abs(u)], g]))
+    return found
+
+
+def _everywhere(saddles: list[_Lagrangian], points: list[Any]) -> list[tuple[Any, Any, Any]]:
+    """Return value, size and gradient at many points (P, d) each.
+
+    The means that a family knows are believed where they agree with the rows at one of the points.
+    """
+    if not saddles[0].problem.family.knows_means(saddles[0].data):
+        return _pass(saddles, points)
+    known, once = _pass(saddles, points, summed=True), _pass(saddles, [part[:1] for part in points])
+    for seen, (value, size, slope) in zip(known, once, strict=True):
+        near = np.abs(seen[0][:1] - value) <= _SLACK * size
+        near &= (np.abs(seen[2][:1] - slope) <= _SLACK * np.abs(slope).max(initial=0.0)).all()
+        if not near.all():
+            return _pass(saddles, points)
+    return known
+
+
+def _around(saddles: list[_Lagrangian], places: list[Any], vertices: list[Any]) -> list[_Tried]:
+    """Return points on rays from each u to others of X, with the values and the tangents there."""
+    problem, points = saddles[0].problem, []
+    drawn = np.asarray(problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
+    begin = np.asarray(to_numpy(problem.start_point(1)), dtype=np.float64)
+    for u, vertex in zip(places, vertices, strict=True):
+        far = np.concatenate([drawn, vertex[None], begin])
+        points.append(np.concatenate([u + share * (far - u) for share in _RAYS]))
+    found = []
+    with np.errstate(all="ignore"):  # somewhere in X a function may have no value
+        for x, (values, sizes, slopes) in zip(points, _everywhere(saddles, points), strict=True):
+            constants = values - (slopes * x).sum(axis=1)
+            terms = sizes + (np.abs(slopes) * np.abs(x)).sum(axis=1)
+            found.append(_Tried(x, values, sizes, np.column_stack([constants, terms, slopes])))
+    return found
 
 
 @dataclass(frozen=True, eq=False, slots=True)

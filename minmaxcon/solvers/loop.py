@@ -29,7 +29,7 @@ from minmaxcon.core import (
     Source,
     Start,
     Status,
-    proved,
+    proved_of_runs,
 )
 from minmaxcon.core.compiled import uncompiled
 from minmaxcon.core.runs import take_runs
@@ -300,7 +300,7 @@ def _solution(
 ) -> Solution:
     feasible = outcome.constraints.max(axis=1) <= 0
     final = set(Status) - {Status.BUDGET, Status.INTERRUPTED}
-    undeclared = _undeclared(problem)
+    undeclared, checked = _undeclared(problem), _checked(problem, outcome, over)
     statuses, reasons, certificates = [], [], []
     for j, status in enumerate(outcome.status):
         reason, lower = outcome.reason[j], float(outcome.lower[j])
@@ -312,7 +312,7 @@ def _solution(
         if undeclared is not None and status is Status.BUDGET:
             need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
             reason = f"{reason[:-1]}; {need}"
-        if status in (Status.SOLVED, Status.INFEASIBLE) and (found := _checked(problem, outcome, j, over)).fault:
+        if j in checked and (found := checked[j]).fault:
             if found.cut:  # neither confirmed nor refuted
                 status, reason = Status.BUDGET, f"the time ended before this was confirmed: {reason}"
             else:
@@ -349,12 +349,16 @@ def _undeclared(problem: MinMaxProblem) -> str | None:
     return next((f.name for f in problem.family.constraints if np.isinf(f.modulus)), None)
 
 
-def _checked(problem: MinMaxProblem, outcome: Outcome, run: int, over: Callable[[], bool]) -> Proved:
-    """Return what the multipliers of a run prove, in the time that is left; no fault where there are none to check."""
-    if problem.data.size is None or outcome.evidence is None or not np.isfinite(outcome.evidence.weights[run]).all():
-        return Proved(-np.inf, 0.0, "")
-    mine = take_runs(outcome.evidence, [run])
-    return proved(problem.take([run]), mine.weights[0], mine.scaled[0], near=outcome.x[run], over=over)
+def _checked(problem: MinMaxProblem, outcome: Outcome, over: Callable[[], bool]) -> dict[int, Proved]:
+    """Return what their multipliers prove of the runs that claim something by them, in the time that is left."""
+    evidence = outcome.evidence
+    if problem.data.size is None or evidence is None:
+        return {}
+    claimed = np.array([status in (Status.SOLVED, Status.INFEASIBLE) for status in outcome.status])
+    runs = np.flatnonzero(claimed & np.isfinite(evidence.weights).all(axis=1))
+    mine, near = take_runs(evidence, runs), np.asarray(to_numpy(outcome.x), dtype=np.float64)[runs]
+    found = proved_of_runs(problem.take(runs), mine.weights, mine.scaled, near=near, over=over) if runs.size else []
+    return {int(j): one for j, one in zip(runs, found, strict=True)}
 
 
 def _certificate(outcome: Outcome, run: int, feasible: bool, lower: float) -> Certificate:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
-from minmaxcon.core import Evidence, proved
+from minmaxcon.core import Evidence, proved, proved_of_runs
 from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.reference import solve_exact
 from tests import cases
@@ -113,6 +113,26 @@ def test_a_check_without_time_is_short_and_proves_what_it_says() -> None:
     assert (short.lower, short.cut) == (-math.inf, True)
     wrong = quadratic(0, 0.5, Wave(2.0))  # what is seen to be wrong is wrong, whatever the time
     assert "below its tangent" in proved(wrong, [0.5, 0.5], [], over=lambda: True).fault
+
+
+def test_what_is_proved_of_many_runs_is_what_is_of_each() -> None:
+    """Rows with faults among them; more runs than are evaluated at once; known means and passes; a term each."""
+    for make in (lambda: cases.fair_auc("inter_group", np.linspace(0.05, 1.0, 18)), lambda: quadratic(0, 0.5)):
+        problem = make()
+        runs = problem.runs or 3
+        inner = Evidence.none(problem, 1).scaled.shape[1]
+        rng = np.random.default_rng(0)
+        y, a = rng.dirichlet(np.ones(1 + len(problem.constraints)), runs), 0.01 * rng.uniform(-1, 1, (runs, inner))
+        y[1] = np.nan
+        y[2] = 0.0, *y[2, 1:]
+        a[2] = 0.0
+        centers = problem.primal.sample(rng, runs)
+        for term in (problem, problem.with_proximal(centers, np.linspace(0.1, 2.0, runs))):
+            found = proved_of_runs(term, y, a, near=centers)
+            alone = [proved(term.take([j]), y[j], a[j], near=centers[j]) for j in range(runs)]
+            assert [one.fault for one in found] == [one.fault for one in alone]
+            assert [one.lower for one in found] == pytest.approx([one.lower for one in alone], rel=1e-9, abs=1e-12)
+            assert "finite" in found[1].fault
 
 
 def test_multipliers_count_up_to_a_factor() -> None:

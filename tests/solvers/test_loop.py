@@ -46,16 +46,16 @@ def test_the_limit_covers_the_check_of_a_claim(monkeypatch: pytest.MonkeyPatch) 
 
     def check(*given: Any, over: Callable[[], bool], **more: Any) -> Any:
         asked.append(over())
-        return mm.core.proved(*given, over=over, **more)
+        return mm.core.proved_of_runs(*given, over=over, **more)
 
-    monkeypatch.setattr(loop, "proved", check)
+    monkeypatch.setattr(loop, "proved_of_runs", check)
     for bound, status in ((0.5, mm.Status.SOLVED), (-20.0, mm.Status.INFEASIBLE)):
         late = 0.0
         solution = mm.solve(quadratic(bound=bound), mm.SFLS(mm.MirrorProx()), time_limit=5.0, callbacks=[work])
         assert (solution.status, solution.seconds) == (status, 6.0)
     assert asked == [True, True]
     cut = Proved(-np.inf, 0.0, "the bound on violations is not positive.", cut=True)
-    monkeypatch.setattr(loop, "proved", lambda *_, **__: cut)
+    monkeypatch.setattr(loop, "proved_of_runs", lambda *_, **__: [cut])
     solution = mm.solve(quadratic(bound=-20.0), mm.SFLS(mm.MirrorProx()), time_limit=5.0, callbacks=[work])
     assert solution.status is mm.Status.BUDGET
     assert solution.reason.startswith("The time ended before this was confirmed: every point violates")
