@@ -145,7 +145,7 @@ def proved(
         Tells whether no time is left. Then the search for u ends where it is and no tangents are mixed: the bound is
         lower, and holds as any does. L is tried at as many points as ever.
     """
-    found = proved_of_runs(problem, [weights], [scaled], near=None if near is None else [near], over=over)
+    found = proved_of_runs(problem, [weights], [scaled], near=None if near is None else to_numpy(near)[None], over=over)
     return found[0]
 
 
@@ -156,7 +156,7 @@ def proved_of_runs(
 
     Arguments are those of :func:`proved`, one row a run.
     """
-    starts = problem.start_point(len(weights)) if near is None else near
+    starts = np.asarray(to_numpy(problem.start_point(len(weights)) if near is None else near), dtype=np.float64)
     found, saddles = dict[int, Proved](), dict[int, _Lagrangian]()
     for j, (y, a) in enumerate(zip(weights, scaled, strict=True)):
         one = _Lagrangian.of(problem.take([j]), y, a)
@@ -166,19 +166,19 @@ def proved_of_runs(
             saddles[j] = one
     for begin in range(0, len(saddles), _TOGETHER):
         part = list(saddles)[begin : begin + _TOGETHER]
-        shown = _shown([saddles[j] for j in part], [starts[j] for j in part], over)
+        shown = _shown(problem.take(part), [saddles[j] for j in part], starts[part], over)
         found |= dict(zip(part, shown, strict=True))
     return [found[j] for j in range(len(weights))]
 
 
-def _shown(saddles: list[_Lagrangian], starts: list[Any], over: Callable[[], bool]) -> list[Proved]:
+def _shown(problem: MinMaxProblem, saddles: list[_Lagrangian], starts: Any, over: Callable[[], bool]) -> list[Proved]:
     """Return what the multipliers of each Lagrangian prove, from tangents near its minimisers."""
-    places = [saddle.minimiser(start, over) for saddle, start in zip(saddles, starts, strict=True)]
+    places, closed = _minimisers(problem, saddles, starts, over)
     lines = _tangents(saddles, places)
     ends = [saddle.least(line) for saddle, line in zip(saddles, lines, strict=True)]
     tried = _around(saddles, places, [vertex for _, vertex in ends])
     faults = [one.below(one.lines) or one.below(line[None]) for one, line in zip(tried, lines, strict=True)]
-    mixed = [j for j, saddle in enumerate(saddles) if not (faults[j] or saddle.closed)]
+    mixed = [] if closed else [j for j, fault in enumerate(faults) if not fault]
     for share in _SHARES * (_ROUNDS if mixed else 0):
         if over():
             break
@@ -191,7 +191,7 @@ def _shown(saddles: list[_Lagrangian], starts: list[Any], over: Callable[[], boo
             ends[j] = bound, vertex
     found = []
     for saddle, (bound, _), line, one, fault in zip(saddles, ends, lines, tried, faults, strict=True):
-        found.append(saddle.proves(bound, fault or one.below(line[None]), over))
+        found.append(saddle.proves(bound, fault or one.below(line[None]), cut=not closed and over()))
     return found
 
 
@@ -211,7 +211,7 @@ class _Lagrangian:
         return Proved(-math.inf, 0.0, found.fault) if found.fault else found
 
     def __init__(self, problem: MinMaxProblem, y: Any, a: Any) -> None:
-        self.problem, self.primal, self.y, self.a, self.closed = problem, problem.primal, y, a, False
+        self.problem, self.primal, self.y, self.a = problem, problem.primal, y, a
         self.data = in_double(problem.data)
         self.like = namespace(problem.data.like).double(problem.data.like)
         functions = (problem.objective, *problem.constraints)
@@ -236,16 +236,15 @@ class _Lagrangian:
             elif np.abs(part).max(initial=0.0) > 0:
                 self.fault = f"{function.name!r} has inner variables without a multiplier."
 
-    def proves(self, bound: float, fault: str, over: Callable[[], bool]) -> Proved:
-        """Return what a bound on L from below proves, or the fault."""
+    def proves(self, bound: float, fault: str, *, cut: bool) -> Proved:
+        """Return what a bound on L from below proves, or the fault; the search for it was perhaps ``cut`` short."""
         if fault or not math.isfinite(bound):
             return Proved(-math.inf, 0.0, fault or "the bound is not finite.")
         if self.y[0] > 0:
             return Proved(bound / self.y[0], 0.0, "")
         if bound > 0:
             return Proved(math.inf, bound, "")
-        fault = "the bound on violations is not positive."
-        return Proved(-math.inf, bound, fault, cut=not self.closed and over())
+        return Proved(-math.inf, bound, "the bound on violations is not positive.", cut)
 
     def complete(self, x: Any, mean: Any, moment: Any, gradient: Any) -> tuple[Any, Any, Any]:
         """Return value, size of the terms and gradient of L at points (P, d), from means at these points."""
@@ -267,20 +266,24 @@ class _Lagrangian:
         )
         return float(line[0] + least - _ROUNDING * (1e-300 + line[1] + abs(least))), vertex
 
-    def minimiser(self, near: Any, over: Callable[[], bool]) -> Any:
-        """Return a point of X with a small L, found in the time that is left; any point of X gives a valid bound."""
-        proximal = self.problem.proximal
-        center = None if proximal is None else np.asarray(proximal.center).reshape(1, -1)
-        weight = 0.0 if proximal is None else proximal.weight
-        closed = self.problem.family.lagrangian_minimizer(self.y[None], self.a[None], self.data, center, weight)
-        self.closed = closed is not None
-        found = None if closed is None else closed[0]
-        if found is None:
-            xp = namespace(self.like)
-            level = replace(self.problem.at_level(np.zeros(1)), data=self.data)
-            start, y, a = (xp.asarray(np.asarray(to_numpy(part))[None], self.like) for part in (near, self.y, self.a))
-            found = to_numpy(minimize_lagrangian(level, y, a, start, iterations=300, over=over)[0])[0]
-        return np.asarray(found, dtype=np.float64)
+
+def _minimisers(
+    problem: MinMaxProblem, saddles: list[_Lagrangian], near: Any, over: Callable[[], bool]
+) -> tuple[Any, bool]:
+    """Return points (R, d) of X with small L, found in the time that is left, and whether the family knows the least.
+
+    Any points of X give valid bounds.
+    """
+    like, data, proximal = saddles[0].like, saddles[0].data, problem.proximal
+    y, a = (np.stack([getattr(saddle, name) for saddle in saddles]) for name in "ya")
+    center = None if proximal is None else np.broadcast_to(proximal.center, (len(y), problem.primal.dimension))
+    found = problem.family.lagrangian_minimizer(y, a, data, center, 0.0 if proximal is None else proximal.weight)
+    closed = found is not None
+    if not closed:
+        level = replace(problem.at_level(np.zeros(len(y))), data=data)
+        start, weights, scaled = (namespace(like).asarray(to_numpy(part), like) for part in (near, y, a))
+        found = to_numpy(minimize_lagrangian(level, weights, scaled, start, iterations=300, over=over)[0])
+    return np.asarray(found, dtype=np.float64), closed
 
 
 def _pass(saddles: list[_Lagrangian], points: list[Any], *, summed: bool = False) -> list[tuple[Any, Any, Any]]:
