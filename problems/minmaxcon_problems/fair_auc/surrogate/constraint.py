@@ -248,7 +248,13 @@ class AUCFamily(mm.ConstraintFamily):
 
 def _state_of(data: mm.Source) -> Hashable:
     """Return what changes when the rows do: NumPy's cannot be written into, and torch counts what is written."""
-    return tuple((id(value), getattr(value, "_version", 0)) for value in getattr(data, "arrays", {}).values())
+    return tuple((id(value), _writes(value)) for value in getattr(data, "arrays", {}).values())
+
+
+def _writes(value: Any) -> int:
+    """Return how often a tensor was written into; nobody counts it for those made in torch's inference mode."""
+    counted = hasattr(value, "is_inference") and not value.is_inference()
+    return int(value._version) if counted else 0
 
 
 @lru_cache(maxsize=16)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
+import torch
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace, to_numpy
@@ -90,6 +91,15 @@ def test_moments_follow_the_rows(engine: str) -> None:
     )
     assert found == pytest.approx(passed, rel=1e-10)
     assert np.abs(found - before).max() > 1e-3
+
+
+def test_moments_of_rows_made_in_inference_mode() -> None:
+    with torch.inference_mode():
+        problem = fair_auc("group", rows=labelled(2, n=90), engine="torch")
+        x = namespace(problem.data.like).asarray(np.zeros((1, problem.primal.dimension)), problem.data.like)
+        assert to_numpy(problem.family.means(x, problem.data).F) == pytest.approx(
+            to_numpy(problem.family.evaluate(x, dict(problem.data.arrays)).F), rel=1e-10
+        )
 
 
 def _blind(family: Any) -> Any:
