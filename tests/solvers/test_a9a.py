@@ -19,7 +19,7 @@ def load(folder: Path, metric: str, kappa: object) -> mm.MinMaxProblem:
     return mm.load_problem("fair_auc", data="a9a", data_dir=folder, metric=metric, kappa=kappa)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=FULL) for seed in range(1, 5))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=FULL) for seed in (1, 2))])
 @pytest.mark.parametrize("metric", ["inter_group", *(pytest.param(metric, marks=FULL) for metric in METRICS[::2])])
 def test_default_settings_reach_the_optimum(shared_data: Path, metric: str, seed: int) -> None:
     """Relative optimality at most 0.6%, constraints met, the certificate's gap at most 1% of r_0 - f*."""

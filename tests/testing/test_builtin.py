@@ -160,9 +160,8 @@ def test_an_oracle() -> None:
 @promise
 @pytest.mark.parametrize("name", ORACLES)
 def test_all_oracles(name: str) -> None:
-    for seed in (0, 1):
-        passes(check_oracle(ORACLES[name](), seed=seed))
-        passes(check_oracle(ORACLES[name](), problem("mean_gap"), seed=seed, tolerance=0.3))
+    passes(check_oracle(ORACLES[name]()))
+    passes(check_oracle(ORACLES[name](), problem("mean_gap"), tolerance=0.3))
 
 
 def test_a_solver() -> None:
