@@ -1,6 +1,6 @@
-"""Lines and branches that no ordinary test reaches.
+"""Lines and branches that no test reaches, promises aside.
 
-``python docs/figures/reached.py`` runs the ordinary suite in two processes and writes the share that it reaches, and
+``python docs/figures/reached.py`` runs all tests but promises (the marker rel) in two processes and writes the share that it reaches, and
 all that it does not, to ``docs/figures/reached.json``, from which ``docs/figures/reliability.py`` makes its section.
 What runs in processes that tests start, such as the command line, counts where they end by themselves.
 """
@@ -110,7 +110,7 @@ def main() -> None:
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "coverage.json"
-        options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-m", "not slow and not rel", "-o", "timeout=1200"]
+        options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-m", "not rel", "-o", "timeout=1200"]
         pytest.main([*options, "--cov", "--cov-branch", f"--cov-report=json:{path}"])
         found = measured(json.loads(path.read_text(encoding="utf-8")))
     FIGURES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

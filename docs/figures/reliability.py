@@ -257,7 +257,7 @@ def unreached() -> list[str]:
         "What no test reaches",
         "--------------------",
         "",
-        f"The ordinary suite reaches {found['share']}% of {found['statements']:,} statements and",
+        f"The tests, promises aside, reach {found['share']}% of {found['statements']:,} statements and",
         f"{found['branches']:,} branches, and {found['branch share']}% of the branches alone",
         "(``python docs/figures/reached.py``). The number in brackets counts the lines that are not",
         "reached, or are left on one way only.",
