@@ -1,8 +1,9 @@
 """Lines and branches that no test reaches, promises aside.
 
-``python docs/figures/reached.py`` runs all tests but promises (the marker rel) in two processes and writes the share that it reaches, and
-all that it does not, to ``docs/figures/reached.json``, from which ``docs/figures/reliability.py`` makes its section.
-What runs in processes that tests start, such as the command line, counts where they end by themselves.
+``python docs/figures/reached.py`` runs all tests but promises (the marker rel) in two processes. It writes the share
+that they reach, and all that they do not, to ``docs/figures/reached.json``, from which
+``docs/figures/reliability.py`` makes its section. What runs in processes that tests start, such as the command line,
+counts where these end by themselves.
 """
 
 from __future__ import annotations
