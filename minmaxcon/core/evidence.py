@@ -22,6 +22,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core.lower import minimize_lagrangian
 from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.source import in_double
+from minmaxcon.errors import InvalidInput
 
 __all__ = ["Evidence", "Proved", "proved", "proved_of_runs"]
 
@@ -37,7 +38,14 @@ _DRAWN = 12
 _RAYS = (1.0, 0.3, 0.1, 1e-3)
 """Shares of the way from u to each of these points at which tangents are tried."""
 
-_ROWS = 4096
+_ROWS, _LEAST_ROWS, _AT_ONCE = 4096, 256, 64 * 4096
+"""Rows that are evaluated together: many, but fewer the more points there are, so that memory does not grow."""
+
+_AGREES = 1e-6
+"""Relative difference up to which two numbers are the same: other machines add in another order."""
+
+_OF_THE_GAP = 0.05
+"""A lower bound that is found again may be weaker by this share of the gap: its minimiser is found anew."""
 
 _TOGETHER = 16
 """Runs whose points are evaluated together, so that memory does not grow with their number."""
@@ -103,7 +111,7 @@ class Proved:
     fault : str
         Why nothing is proved; empty where something is.
     cut : bool
-        Whether nothing is proved as no time was left: a longer search may find that it is.
+        Whether the search ended as no time was left: a longer one may prove more.
 
     Examples
     --------
@@ -119,6 +127,11 @@ class Proved:
     excess: float
     fault: str
     cut: bool = False
+
+    def confirms(self, lower: float, objective: float) -> bool:
+        """Whether this proves the ``lower`` bound that is claimed beside an objective, up to a share of their gap."""
+        allowed = _AGREES * (1.0 + abs(objective)) + _OF_THE_GAP * max(objective - lower, 0.0)
+        return not self.fault and self.lower >= lower - allowed
 
 
 def proved(
@@ -157,6 +170,9 @@ def proved_of_runs(
     Arguments are those of :func:`proved`, one row a run.
     """
     starts = np.asarray(to_numpy(problem.start_point(len(weights)) if near is None else near), dtype=np.float64)
+    if problem.runs not in (None, len(weights)):
+        need = f"has {problem.runs} runs, and there are multipliers of {len(weights)}; give problem.take([run]) of one."
+        raise InvalidInput("problem", problem.name, need)
     found, saddles = dict[int, Proved](), dict[int, _Lagrangian]()
     for j, (y, a) in enumerate(zip(weights, scaled, strict=True)):
         one = _Lagrangian.of(problem.take([j]), y, a)
@@ -241,7 +257,7 @@ class _Lagrangian:
         if fault or not math.isfinite(bound):
             return Proved(-math.inf, 0.0, fault or "the bound is not finite.")
         if self.y[0] > 0:
-            return Proved(bound / self.y[0], 0.0, "")
+            return Proved(bound / self.y[0], 0.0, "", cut)
         if bound > 0:
             return Proved(math.inf, bound, "")
         return Proved(-math.inf, bound, "the bound on violations is not positive.", cut)
@@ -304,7 +320,8 @@ def _pass(saddles: list[_Lagrangian], points: list[Any], *, summed: bool = False
     if summed:
         found = terms(family.means(x, data))
     else:
-        found = data.summed(lambda batch: terms(family.evaluate(x, batch)), _ROWS)
+        rows = min(_ROWS, max(_LEAST_ROWS, _AT_ONCE // len(x)))
+        found = data.summed(lambda batch: terms(family.evaluate(x, batch)), rows)
     cuts = np.cumsum(counts)[:-1]
     parts = [np.split(np.asarray(to_numpy(part), dtype=np.float64), cuts) for part in found]
     own = (xp.asarray(part, like) for part in points)

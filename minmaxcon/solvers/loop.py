@@ -228,7 +228,7 @@ def solve(
         unfinished = None if solver.finished(state) else ended
         settings = {"seed": int(seed), "solver": describe(solver), "time_limit": time_limit, "budget": budget}
         clock.signals, checking = signals, clock.seconds
-        solution = _solution(problem, solver.outcome(state), unfinished, clock.ended, settings)
+        solution = _solution(problem, solver.outcome(state), unfinished, clock, settings)
     return replace(solution, seconds=spent + clock.seconds - checking)
 
 
@@ -295,12 +295,12 @@ def _solution(
     problem: MinMaxProblem,
     outcome: Outcome,
     ended: tuple[Status, str] | None,
-    over: Callable[[], bool],
+    clock: _Clock,
     settings: dict[str, Any],
 ) -> Solution:
     feasible = outcome.constraints.max(axis=1) <= 0
     final = set(Status) - {Status.BUDGET, Status.INTERRUPTED}
-    undeclared, checked = _undeclared(problem), _checked(problem, outcome, over)
+    undeclared, checked = _undeclared(problem), _checked(problem, outcome, clock.ended)
     statuses, reasons, certificates = [], [], []
     for j, status in enumerate(outcome.status):
         reason, lower = outcome.reason[j], float(outcome.lower[j])
@@ -312,12 +312,14 @@ def _solution(
         if undeclared is not None and status is Status.BUDGET:
             need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
             reason = f"{reason[:-1]}; {need}"
-        if j in checked and (found := checked[j]).fault:
+        if j in checked and not (found := checked[j]).confirms(lower, float(outcome.objective[j])):
             if found.cut:  # neither confirmed nor refuted
-                status, reason = Status.BUDGET, f"the time ended before this was confirmed: {reason}"
+                cause = f"{clock.signals[0]} came" if clock.signals else "the time ended"
+                status = Status.INTERRUPTED if clock.signals else Status.BUDGET
+                reason, lower = f"{cause} before this was confirmed: {reason}", found.lower
             else:
-                fault = f"the multipliers prove nothing: {found.fault}"
-                status, reason, lower = Status.INCONSISTENT, fault, -np.inf
+                proof = f"nothing: {found.fault}" if found.fault else f"f* >= {found.lower:.6g}, not {lower:.6g}."
+                status, reason, lower = Status.INCONSISTENT, f"the multipliers prove {proof}", -np.inf
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
         certificates.append(_certificate(outcome, j, bool(feasible[j]), lower))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -378,3 +381,43 @@ def test_that_no_point_is_feasible_is_proved_by_a_positive_bound_alone(margin: f
     assert found.excess == pytest.approx(margin, abs=1e-6)
     assert found.lower == (math.inf if margin > 0 else -math.inf)
     assert (found.fault == "") == (margin > 0)
+
+
+class Boastful(mm.SFLS):
+    """Says that its bound is as good as its objective, whatever its multipliers prove."""
+
+    def outcome(self, state: Any) -> Any:
+        found = super().outcome(state)
+        return replace(found, lower=found.objective - 1e-9)
+
+
+def test_a_bound_that_the_multipliers_do_not_prove_is_not_claimed() -> None:
+    problem = cases.fair_auc("inter_group", [0.1, 0.5])
+    solution = mm.solve(problem, Boastful(oracle=mm.MirrorProx(steps=150), tolerance=0.1))
+    assert solution.status == (mm.Status.INCONSISTENT,) * 2
+    assert all(re.match(r"The multipliers prove f\* >= 0\.\d+, not 0\.\d+\.", reason) for reason in solution.reason)
+    assert all(certificate.lower == -math.inf for certificate in solution.certificate)
+
+
+def test_multipliers_of_one_run_are_not_those_of_several() -> None:
+    """The bounds of the first run would be taken for those of another."""
+    problem = cases.fair_auc("inter_group", [0.1, 0.5])
+    evidence = mm.solve(problem, EXACT).evidence
+    with pytest.raises(mm.InvalidInput, match=r"has 2 runs, and there are multipliers of 1; give problem\.take"):
+        proved(problem, evidence.weights[1], evidence.scaled[1])
+    own = proved(problem.take([1]), evidence.weights[1], evidence.scaled[1])
+    both = proved_of_runs(problem, evidence.weights, evidence.scaled)
+    assert both[1].lower == pytest.approx(own.lower, rel=1e-9)
+
+
+def test_memory_does_not_grow_with_runs_and_functions() -> None:
+    data = mm.Finite({"costs": np.random.default_rng(0).normal(size=(20_000, 3))})
+    problem = mm.MinMaxProblem(Linear(), [Linear(1.0) for _ in range(8)], mm.Ball(3, 1.0), data)
+    weights = np.full((16, 9), 1 / 9)
+    peaks = []
+    for runs in (1, 16):
+        tracemalloc.start()
+        proved_of_runs(problem, weights[:runs], np.zeros((runs, 0)))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] <= 3 * peaks[0] + 2**20

@@ -36,7 +36,7 @@ def test_time_limit(limit: float) -> None:
 
 
 def test_the_limit_covers_the_check_of_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that ends with the solver's work: the claim is checked in short, or is none where that proves nothing."""
+    """A clock that ends with the solver's work: the claim is checked in short, and is none where that confirms nothing."""
     late, asked = 0.0, list[bool]()
     monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: late))
 
@@ -49,11 +49,14 @@ def test_the_limit_covers_the_check_of_a_claim(monkeypatch: pytest.MonkeyPatch) 
         return mm.core.proved_of_runs(*given, over=over, **more)
 
     monkeypatch.setattr(loop, "proved_of_runs", check)
-    for bound, status in ((0.5, mm.Status.SOLVED), (-20.0, mm.Status.INFEASIBLE)):
+    for bound, status in ((0.5, mm.Status.BUDGET), (-20.0, mm.Status.INFEASIBLE)):
         late = 0.0
         solution = mm.solve(quadratic(bound=bound), mm.SFLS(mm.MirrorProx()), time_limit=5.0, callbacks=[work])
         assert (solution.status, solution.seconds) == (status, 6.0)
-    assert asked == [True, True]
+        free = mm.solve(quadratic(bound=bound), mm.SFLS(mm.MirrorProx()))
+        assert free.status is (mm.Status.SOLVED if bound > 0 else status)
+        assert solution.certificate.lower <= free.certificate.lower + 1e-9
+    assert asked == [True, False, True, False]
     cut = Proved(-np.inf, 0.0, "the bound on violations is not positive.", cut=True)
     monkeypatch.setattr(loop, "proved_of_runs", lambda *_, **__: [cut])
     solution = mm.solve(quadratic(bound=-20.0), mm.SFLS(mm.MirrorProx()), time_limit=5.0, callbacks=[work])
