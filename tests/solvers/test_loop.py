@@ -36,7 +36,7 @@ def test_time_limit(limit: float) -> None:
 
 
 def test_the_limit_covers_the_check_of_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that ends with the solver's work: the claim is checked in short, and is none where that confirms nothing."""
+    """A clock that ends with the solver's work: the claim is checked in short, and is none if that confirms nothing."""
     late, asked = 0.0, list[bool]()
     monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: late))
 
