@@ -327,7 +327,7 @@ class SeparateFamily(ConstraintFamily):
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`ConstraintFamily.evaluate`."""
         xp = namespace(x)
-        parts = [constraint.evaluate(x, batch) for constraint in self.constraints]
+        parts = [_evaluated(constraint, x, batch) for constraint in self.constraints]
         sizes = [_inner_dimension(constraint) for constraint in self.constraints]
         lead = tuple(x.shape[:-1])
         for constraint, part, size in zip(self.constraints, parts, sizes, strict=True):
@@ -396,6 +396,17 @@ def _check_convexity(constraint: StochasticMinMaxConstraint) -> None:
 
 def _inner_dimension(constraint: StochasticMinMaxConstraint) -> int:
     return 0 if constraint.dual is None else int(constraint.dual.dimension)
+
+
+def _evaluated(constraint: StochasticMinMaxConstraint, x: Array, batch: Batch) -> Evaluation:
+    """Return what a constraint evaluates to; name it where it writes into rows, which NumPy refuses namelessly."""
+    try:
+        return constraint.evaluate(x, batch)
+    except ValueError as error:
+        if isinstance(error, InvalidInput) or "read-only" not in str(error):
+            raise
+        remedy = "rows and points cannot be written into: copy them first, as in batch[name].copy()."
+        raise InvalidInput(f"evaluate of {constraint.name}", str(error), remedy) from error
 
 
 def _check_shapes(constraint: Any, mean: Any, moment: Any, lead: tuple[int, ...]) -> None:

@@ -91,6 +91,12 @@ class Finite(Source):
         none = xp.create(np.zeros(0), dtype)
         self.like = none if compiles(engine) else on_device(none, engine, device)
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes; NumPy's arrays come out of pickles and deep copies as ones that can be written into."""
+        self.__dict__.update(state)
+        for value in self.arrays.values():
+            _protect(value)
+
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
         """See :meth:`Source.draw`: indices of all steps are drawn at once, rows are gathered step by step."""
         rng = position.rng()
@@ -139,6 +145,8 @@ def _converted(name: str, value: Any, xp: Namespace, dtype: str) -> Any:
     try:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is named below
             found = value.tocsr().astype(dtype) if hasattr(value, "tocsr") else xp.create(value, dtype)
+            if hasattr(found, "sum_duplicates"):
+                found.sum_duplicates()  # which SciPy does in place at the first use, and cannot once rows are protected
     except (TypeError, ValueError) as error:
         raise InvalidInput(name, value, f"{remedy}: {error}.") from error
     if found.ndim == 0:

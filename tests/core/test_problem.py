@@ -95,6 +95,25 @@ class Silent(mm.StochasticMinMaxConstraint):
         return HalfSquare().evaluate(x, batch)
 
 
+class Centring(mm.StochasticMinMaxConstraint):
+    """Writes into its rows, which belong to the source."""
+
+    name, bound, convex = "centring", 50.0, True
+
+    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        for rows in batch.values():
+            rows -= rows.mean(0)
+        return HalfSquare().evaluate(x, batch)
+
+
+@pytest.mark.parametrize("place", ["objective", "constraints"])
+def test_a_function_that_writes_into_rows_is_named(place: str) -> None:
+    function: Any = Centring() if place == "objective" else [Centring()]
+    problem = replace(cases.quadratic(), **{place: function})
+    with pytest.raises(mm.InvalidInput, match=r"^evaluate of centring='.*read-only': .* copy them first, as in [^\n]*$"):
+        mm.solve(problem, seed=0, time_limit=5.0)
+
+
 @pytest.mark.parametrize("place", ["objective", "constraints"])
 def test_who_declares_no_convexity_gets_no_lower_bound(place: str) -> None:
     silent: Any = Silent() if place == "objective" else [Silent()]
