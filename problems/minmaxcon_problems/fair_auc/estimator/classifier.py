@@ -81,7 +81,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     monotonic_cst : array_like (d,) of int, or mapping of str to int, optional
         For a linear model, as scikit-learn's trees have it: 1 where the chance of the positive label may not fall as
         the feature grows, -1 where it may not rise, 0 where it may do both. By name, features that are left out are
-        free. Coefficients have these signs exactly, also that of the model without a target.
+        free. Coefficients for the positive label have these signs exactly, also those of the model without a target.
     method : {"following", "bounds"}
         How ``max_gap`` is reached: constraints that follow the true AUC, or one bound per side of the quadratic
         surrogate.
@@ -166,8 +166,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     certificate_ : Certificate or None
         Bounds on the optimal value, with ``kappa``.
     coef_, intercept_ : ndarray (1, d), (1,)
-        Of the decision function, for a linear model, in raw units; with ``use_group`` those of the groups follow, as
-        ``feature_names_`` has them.
+        Of the decision function, the log-odds of ``classes_[1]``, for a linear model, in raw units; with ``use_group``
+        those of the groups follow, as ``feature_names_`` has them.
     solution_, trace_, n_iter_
         The solver's course.
 
@@ -661,7 +661,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             ],
         )
         linear = isinstance(result.fit.model, mm.Linear)
-        features = list(zip(result.feature_names, self.coef_[0].tolist(), strict=True)) if linear else []
+        # Those of the decision function mean the second class, the page the positive label throughout.
+        weights = (result.direction * self.coef_[0]).tolist() if linear else []
+        features = list(zip(result.feature_names, weights, strict=True)) if linear else []
         page = report_page(title, result, self.get_params(deep=False), features, evidence, rows_name)
         write_file(path, page.encode(), overwrite=overwrite)
 
@@ -724,7 +726,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     @property
     def coef_(self) -> Any:
-        """Coefficients ``(1, n_features_in_)`` of the decision function in raw units, for a linear model."""
+        """Coefficients ``(1, n_features_in_)`` of the decision function in raw units, for a linear model.
+
+        They are those of the log-odds of ``classes_[1]``, whichever label is positive.
+        """
         return self._result().line()[0][None, :]
 
     @property

@@ -140,16 +140,25 @@ def as_given(values: Any) -> Any:
 
 
 def require_labels(y: Any) -> None:
-    """Refuse labels that are missing, or no values, in a container where scikit-learn would not notice it.
+    """Refuse labels that are missing, or no values, in any container.
 
     Raises DataError: the rows that have them are named, counted from 0.
     """
-    if not isinstance(y, list | tuple | np.ndarray):
-        return  # series know what is missing
-    column = as_given(y)
-    column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
-    if column.ndim == 1 and column.dtype.kind in "OUS":
-        _require_present("y", _missing(column), "remove these rows.")
+    import narwhals as nw
+
+    several = _columns(y)
+    if len(several) != 1:
+        return  # what scikit-learn refuses
+    known = nw.from_native(several[0], pass_through=True, allow_series=True, eager_only=True)
+    absent: Any = False
+    if isinstance(known, nw.Series):
+        column, absent = known.to_numpy(), known.is_null().to_numpy()
+    elif isinstance(known, list | tuple | np.ndarray):
+        column = as_given(known)
+    else:
+        return
+    if column.ndim == 1 and column.dtype.kind in "OUSf":
+        _require_present("y", absent | _missing(column), "remove these rows.")
         _require_values("y", column)
 
 

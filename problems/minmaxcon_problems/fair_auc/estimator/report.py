@@ -85,8 +85,8 @@ def report_page(
 ) -> str:
     """Return the page: data, metric in words, what was asked and reached, figures, price, certificate and settings.
 
-    ``settings`` are the estimator's parameters, ``features`` names and coefficients in raw units (none where the model
-    is not linear), and ``rows_name`` is what the rows of the evidence are called.
+    ``settings`` are the estimator's parameters, ``features`` names and coefficients in raw units, for the positive
+    label (none where the model is not linear), and ``rows_name`` is what the rows of the evidence are called.
     """
     fit, measured = fitted.fit, evidence.measured
     missed = "" if fit.max_gap is not None and fit.gap.value <= fit.max_gap else " missed"
@@ -130,7 +130,8 @@ def report_page(
     if features:
         shown = sorted(features, key=lambda pair: -abs(pair[1]))[:_MOST_FEATURES]
         rows = [[name, f"{value:.6g}"] for name, value in shown]
-        parts += ["<h2>Coefficients in raw units</h2>", _table(["feature", "coefficient"], rows)]
+        told = _small(f"Those of the log-odds of the positive label, {measured.positive!r}.")
+        parts += ["<h2>Coefficients in raw units</h2>", told, _table(["feature", "coefficient"], rows)]
         if len(features) > len(shown):
             parts.append(_small(f"The {len(shown)} largest of {len(features):,}."))
     chosen = [[name, repr(value)] for name, value in settings.items()]

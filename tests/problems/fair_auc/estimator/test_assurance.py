@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.sparse import csr_matrix
@@ -149,16 +150,24 @@ NAN = float("nan")
         np.array(["a", NAN, "b", "a"], dtype=object),
         ["a", None, "b", "a"],
         [True, NAN, False, True],
+        np.array([0.0, NAN, 1.0, 1.0]),
+        pd.Series([0, pd.NA, 1, 1], dtype="Int64"),
+        pd.Series(["a", pd.NA, "b", "a"], dtype="string"),
+        pd.Series(["a", None, "b", "a"], dtype="category"),
+        pd.DataFrame({"y": ["a", NAN, "b", "a"]}),
+        lambda: pytest.importorskip("polars").Series([0, None, 1, 1]),
+        lambda: pytest.importorskip("polars").DataFrame({"y": [0.0, NAN, 1.0, 1.0]}),
     ],
 )
 def test_a_missing_value_is_no_group_and_no_label_in_any_container(values: Any) -> None:
+    values = values() if callable(values) else values
     with pytest.raises(DataError, match="missing in 1 of 4 rows, counted from 0: 1"):
         sensitive_column(values, 4)
     X = np.arange(8.0).reshape(4, 2)
     for call in (FairAUCClassifier(protected="b").fit, FairAUCClassifier(protected="b").partial_fit):
         with pytest.raises(DataError, match="missing in 1 of 4 rows, counted from 0: 1"):
             call(X, [0, 1, 0, 1], sensitive_features=values)
-        with pytest.raises(ValueError, match=r"y: is missing in 1 of 4 rows|Input y contains NaN"):
+        with pytest.raises(DataError, match="^y: is missing in 1 of 4 rows, counted from 0: 1; remove"):
             call(X, values, sensitive_features=["a", "b", "a", "b"])
 
 

@@ -148,6 +148,25 @@ def test_rows_on_which_no_gap_is_known_can_be_reported(
     assert [name in told.split() for name in "ab"] == [True, kept != "one group"]
 
 
+@pytest.mark.parametrize("names", [("at most", "above"), ("above", "at most")])
+def test_coefficients_are_those_of_the_positive_label(few: Rows, tmp_path: Path, names: tuple[str, str]) -> None:
+    """Whichever label sorts first: whoever has more of the first feature has better chances of it."""
+    positive, negative = names
+    labels = np.where(few.y == "yes", positive, negative)
+    fitted = FairAUCClassifier("inter_group", max_gap=0.3, positive=positive, random_state=0)
+    fitted.fit(few.X, labels, sensitive_features=few.group)
+    fitted.report(tmp_path / "report.html", few.X, labels, sensitive_features=few.group)
+    page = words((tmp_path / "report.html").read_text(encoding="utf-8"))
+    told = " ".join(page.split("Coefficients in raw units")[1].split())
+    assert told.startswith(f"Those of the log-odds of the positive label, {positive!r}. feature coefficient")
+    found = {name: float(value) for name, value in re.findall(r"\b(x\d) +(-?[\d.e-]+)", told)}
+    place = fitted.classes_.tolist().index(positive)
+    chance = fitted.predict_proba(few.X.mean(0) + 1e-3 * np.eye(5, 4, k=-1))[:, place]  # and a step along each feature
+    odds = np.log(chance / (1 - chance))
+    np.testing.assert_allclose([found[f"x{k}"] for k in range(4)], 1e3 * (odds[1:] - odds[0]), rtol=1e-4)
+    assert found["x0"] > 0
+
+
 def test_notebooks_show_the_result_of_a_fit(fair: FairAUCClassifier) -> None:
     shown = fair._repr_mimebundle_()["text/html"]
     assert str(fair.gap_) in html.unescape(shown)
