@@ -167,7 +167,7 @@ def test_a_missing_value_is_no_group_and_no_label_in_any_container(values: Any) 
     for call in (FairAUCClassifier(protected="b").fit, FairAUCClassifier(protected="b").partial_fit):
         with pytest.raises(DataError, match="missing in 1 of 4 rows, counted from 0: 1"):
             call(X, [0, 1, 0, 1], sensitive_features=values)
-        with pytest.raises(DataError, match="^y: is missing in 1 of 4 rows, counted from 0: 1; remove"):
+        with pytest.raises(DataError, match=r"^y: is missing in 1 of 4 rows, counted from 0: 1; remove"):
             call(X, values, sensitive_features=["a", "b", "a", "b"])
 
 
