@@ -146,7 +146,7 @@ def _converted(name: str, value: Any, xp: Namespace, dtype: str) -> Any:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is named below
             found = value.tocsr().astype(dtype) if hasattr(value, "tocsr") else xp.create(value, dtype)
             if hasattr(found, "sum_duplicates"):
-                found.sum_duplicates()  # which SciPy does in place at the first use, and cannot once rows are protected
+                found.sum_duplicates()  # which SciPy does in place at the first use, and cannot once rows are read-only
     except (TypeError, ValueError) as error:
         raise InvalidInput(name, value, f"{remedy}: {error}.") from error
     if found.ndim == 0:

@@ -110,9 +110,7 @@ class Centring(mm.StochasticMinMaxConstraint):
 def test_a_function_that_writes_into_rows_is_named(place: str) -> None:
     function: Any = Centring() if place == "objective" else [Centring()]
     problem = replace(cases.quadratic(), **{place: function})
-    with pytest.raises(
-        mm.InvalidInput, match=r"^evaluate of centring='.*read-only': .* copy them first, as in "
-    ):
+    with pytest.raises(mm.InvalidInput, match=r"^evaluate of centring='.*read-only': .* copy them first, as in "):
         mm.solve(problem, seed=0, time_limit=5.0)
 
 
