@@ -24,6 +24,7 @@ __all__ = [
     "evaluation",
     "measured_model",
     "measured_scores",
+    "objective_at",
     "rounding_of",
     "scores_of",
     "target_cautions",
@@ -66,7 +67,7 @@ def evaluation(problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
     if details.max_gap is not None:
         masks = details.metric.masks(train.label, train.group)
         first, second = (auc_with_interval(own[masks[:, g]], own[masks[:, g + 1]]).value for g in (0, 2))
-        objective = _penalised(problem, x) if details.alpha > 0 else _objective(details, train, x, own)
+        objective = objective_at(problem, x) if details.alpha > 0 else _objective(details, train, x, own)
         return {"objective": objective, "values": [first - second, second - first], **found}
     losses = _losses(details, train, own)
     return {"objective": losses[0], "values": [losses[1] + losses[2], losses[3] + losses[4]], **found}
@@ -103,8 +104,8 @@ def _objective(details: Details, train: LabelledData, x: Any, scores: Any) -> fl
     return float(np.logaddexp(0.0, -label * (scores + intercept)).mean())
 
 
-def _penalised(problem: mm.MinMaxProblem, x: Any) -> float:
-    """Return the objective with its penalty, which is what the solver minimised and its certificate bounds."""
+def objective_at(problem: mm.MinMaxProblem, x: Any) -> float:
+    """Return the objective at x (d,), with its penalty: what the solver minimised and its certificate bounds."""
     like = problem.data.like
     point = namespace(like).asarray(np.asarray(x, dtype=np.float64)[None], like)
     seen = problem.measure.observe(point) if isinstance(problem, mm.RefreshedProblem) else None
@@ -117,9 +118,10 @@ def against_free(found: Mapping[str, Any], free: Mapping[str, Any]) -> dict[str,
     """Add to an evaluation what its target costs: the training part's ``without_target``.
 
     It holds ``auc`` and ``auc_gap`` of ``free``, the evaluation without a target, and ``price``, by how much its AUC is
-    higher.
+    higher. Where it is lower, the model with a target is the best that is known without one, too, and the price is 0.
     """
-    own, other = found["train"], free["train"]
+    own = found["train"]
+    other = max(free["train"], own, key=lambda part: part["auc"])
     without = {"auc": other["auc"], "auc_gap": other["auc_gap"], "price": other["auc"] - own["auc"]}
     return {**found, "train": {**own, "without_target": without}}
 
@@ -159,7 +161,7 @@ def target_cautions(metric: FairnessMetric, measured: Sequence[Mapping[str, Any]
     prices = [m["train"]["without_target"]["price"] for m in measured if "without_target" in m.get("train", {})]
     if prices:
         cost = f"{prices[0]:.4f}" if len(prices) == 1 else f"{min(prices):.4f} to {max(prices):.4f}"
-        found.append(f"The price of fairness is {cost} of training AUC, against the model without a target.")
+        found.append(f"The price of fairness is {cost} of training AUC, against the best model known.")
     return [*found, said] if (said := _one_score(measured)) else found
 
 

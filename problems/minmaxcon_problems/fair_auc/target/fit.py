@@ -14,13 +14,13 @@ import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon.checks import finite_array
 from minmaxcon.metrics import AUCEstimate
-from minmaxcon_problems.fair_auc.evaluation import measured_model
+from minmaxcon_problems.fair_auc.evaluation import measured_model, objective_at
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet
 
 from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds
-from .side_bounds import solve_side_bounds
+from .side_bounds import side_problem, solve_side_bounds
 
 __all__ = ["FairFit", "LeftOut", "fit_new_rows", "fit_path", "fit_target"]
 
@@ -49,6 +49,8 @@ _FAR = 0.01
 _BETWEEN = 3
 """Goals between the gap without a target and one that was missed."""
 
+_TURNED = "The model was turned round: its negative has the same gap, and ranks better than chance."
+
 _TRAINING_GOAL_MISSED = (mm.Status.OUT_OF_REACH, mm.Status.NOT_STRICTLY_FEASIBLE)
 
 
@@ -64,10 +66,12 @@ class FairFit:
 
     ``max_gap`` is the target, None where a bound of the surrogate was asked for; ``target`` is what the training data
     were held to, smaller than ``max_gap`` where held-out data asked for it, and negative where they asked for a gap in
-    the other direction. True gap and AUC, with 95% intervals, are those on the training data, on held-out data,
+    the other direction; that of another goal, where its model serves better, and ``max_gap`` where the model without a
+    target meets that. True gap and AUC, with 95% intervals, are those on the training data, on held-out data,
     and, as ``unconstrained``, those of the best model known on the data that the target is about. ``surrogate``
     has the surrogates' values on the training data, ``objective`` and ``gap``, the smoothed one; ``solution`` is the
-    solve that the model comes from.
+    solve that the model comes from. Where its negative is returned, since it ranked worse than chance, all three are
+    about the negative, of which nothing is proved.
     """
 
     parameters: Any
@@ -297,10 +301,34 @@ class _Judge:
         rows, weight = (self.validation, self.validation_weight) if held_out else (self.train, self.row_weight)
         return measured_model(self.target.model_for(self.train), parameters, rows, self.target.metric, weight)
 
-    def turns(self, one: _Candidate) -> bool:
-        """Tell whether a model ranks worse than chance, and its negative, whose gap is the same, may take its place."""
+    def turns(self, found: tuple[AUCEstimate, AUCEstimate]) -> bool:
+        """Tell whether a model, measured on the data that the target is about, ranks worse than chance.
+
+        Its negative, whose gap is the same, then takes its place, where the model is linear and has no signs to keep.
+        """
         free = self.target.signs is None and isinstance(self.target.model_for(self.train), mm.Linear)
-        return free and one.area < 0.5 - _BETTER
+        return free and found[1].value < 0.5 - _BETTER
+
+    def turned(self, one: _Candidate) -> _Candidate:
+        """Return the negative of a linear model, measured; its solution proves nothing."""
+        run, x, smoothed = one.run, -one.run.x, one.smoothed
+        if self.target.method == "bounds":
+            problem, constraints = side_problem(self.train, self.target), run.constraints
+        else:
+            problem = build_target_problem(self.train, self.target, row_weight=self.row_weight)
+            constraints = run.constraints.reshape(-1, 2)[:, ::-1].ravel()  # both sides of each gap
+            smoothed = float(np.abs(observed(problem, x).smoothed).max())
+        turned = replace(
+            run,
+            x=x,
+            objective=objective_at(problem, x),
+            constraints=constraints,
+            status=mm.Status.BUDGET if run.status is mm.Status.SOLVED else run.status,
+            certificate=mm.Certificate("none", np.inf, -np.inf, 0.0),
+            reason=f"{run.reason} {_TURNED}",
+            evidence=None,
+        )
+        return _Candidate(turned, self.on_train(turned), smoothed, one.goal)
 
     @property
     def early(self) -> bool:
@@ -347,11 +375,12 @@ class _Judge:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Candidate:
-    """A model of a solve, its gap and AUC on the training data, and its smoothed gap where that is known."""
+    """A model of a solve, its gap and AUC on the training data, its smoothed gap where that is known, and its goal."""
 
     run: mm.Solution
     on_train: tuple[AUCEstimate, AUCEstimate]
     smoothed: float
+    goal: float
 
     @property
     def area(self) -> float:
@@ -376,12 +405,11 @@ class _Candidates:
 
     @classmethod
     def of(
-        cls, judge: _Judge, runs: Sequence[mm.Solution], free: mm.Solution, smoothed: Any, **more: Any
+        cls, judge: _Judge, goals: Any, runs: Sequence[mm.Solution], free: mm.Solution, smoothed: Any, **more: Any
     ) -> _Candidates:
         """Return candidates, measured; the last of the smoothed gaps is that of the model without a goal."""
-        found = [
-            _Candidate(run, judge.on_train(run), float(gap)) for run, gap in zip((*runs, free), smoothed, strict=True)
-        ]
+        parts = zip((*runs, free), smoothed, (*goals, NO_TARGET), strict=True)
+        found = [_Candidate(run, judge.on_train(run), float(gap), float(goal)) for run, gap, goal in parts]
         return cls(found[:-1], found[-1], **more)
 
     @property
@@ -405,7 +433,7 @@ def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any])
     goals = np.append(np.maximum(wanted, 0.0), NO_TARGET)
     both = solve_side_bounds(judge.train, judge.target, goals, start=start, callbacks=callbacks)
     *runs, free = (both[j] for j in range(len(goals)))
-    return _Candidates.of(judge, runs, free, np.full(len(goals), np.nan))
+    return _Candidates.of(judge, wanted, runs, free, np.full(len(goals), np.nan))
 
 
 def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
@@ -448,7 +476,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
     def smooth(solutions: Sequence[mm.Solution]) -> Any:
         return np.abs(observed(problem, np.vstack([run.x for run in solutions])).smoothed).max(axis=1)
 
-    found = _Candidates.of(judge, runs, free, smooth([*runs, free]), interrupted=stopped)
+    found = _Candidates.of(judge, goals, runs, free, smooth([*runs, free]), interrupted=stopped)
     if not stopped and not watches:
 
         def solve(wanted: Any, begin: Any) -> list[_Candidate]:
@@ -456,9 +484,8 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
             bound, limit = signed_bounds(problem, free.x, wanted), left()
             several = mm.solve(bound, solver, seed=target.seed, x0=begin, time_limit=limit, callbacks=callbacks)
             made = [several[j] for j in range(len(wanted))]
-            return [
-                _Candidate(run, judge.on_train(run), float(gap)) for run, gap in zip(made, smooth(made), strict=True)
-            ]
+            parts = zip(made, smooth(made), wanted, strict=True)
+            return [_Candidate(run, judge.on_train(run), float(gap), float(goal)) for run, gap, goal in parts]
 
         found = _closer(found, goals, solve)
     best = max(found.goals, key=judge.area)
@@ -471,7 +498,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         without, solver, seed=target.seed, x0=best.run.x, time_limit=left(), callbacks=[*callbacks, *watch]
     )
     again = watch[0].best(again, 0) if watch else again
-    both_free = found.free, _Candidate(again, judge.on_train(again), float(smooth([again])[0]))
+    both_free = found.free, _Candidate(again, judge.on_train(again), float(smooth([again])[0]), NO_TARGET)
     free_again = max(both_free, key=judge.area)
     what = "a held-out AUC" if judge.early else "an AUC"
     note = (
@@ -570,7 +597,7 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
     if met and judge.early:
         same_side = [j for j in met if judge.goals[j] >= 0] or met
         best = max(same_side, key=lambda j: measured[j][1].value)
-    chosen, found, goal = runs[best], measured[best], float(judge.goals[best])
+    chosen, found, goal = runs[best], measured[best], runs[best].goal
     if judge.reached(without) <= gap and without[1].value >= found[1].value:
         chosen, found, goal = free, without, gap
     # Where all targets are about the training data, a model for another one may be better, and meet this one too; or
@@ -578,12 +605,17 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
     for other in () if held_out else solved.others:
         least, better = judge.reached(found), other.area > found[1].value + _BETTER
         if gap < other.gap < least or (other.gap <= gap and (better or least > gap)):
-            chosen, found, goal = other, other.on_train, gap
-    status, reason = chosen.run.status, chosen.run.reason
+            chosen, found, goal = other, other.on_train, other.goal
     late = any(one.run.reason.startswith("The time limit") for one in (*runs, free))
     over = f"The time limit of {target.time_limit} s was reached."
-    if reason.startswith("The time limit"):  # the solves share it
-        reason = over
+    if chosen.run.reason.startswith("The time limit"):  # the solves share it, and each names what was left for it
+        own = over + chosen.run.reason.partition(" was reached.")[2]
+        chosen = replace(chosen, run=replace(chosen.run, reason=own))
+    turns = goal >= 0 and judge.turns(found)
+    if turns:
+        chosen = judge.turned(chosen)
+        found = judge.measured(chosen.run) if held_out else chosen.on_train
+    status, reason = chosen.run.status, chosen.run.reason
     if judge.reached(found) > gap:
         stopped = solved.interrupted or status is mm.Status.INTERRUPTED
         unmet = mm.Status.UNFINISHED if late else mm.Status.OUT_OF_REACH
@@ -593,32 +625,24 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
         status, reason = mm.Status.UNFINISHED, f"{over} No model was found yet that ranks rows."
     elif status in _TRAINING_GOAL_MISSED:  # and what was asked for is met all the same
         status = mm.Status.BUDGET
-        own = (
-            f"the goal {goal:.4g}"
-            if any(chosen is one for one in runs)
-            else "the stricter goal that it was trained for"
-        )
-        reason = f"The gap meets the target {gap:g}, but in training it did not come to {own}."
-    parameters, on_train = judge.parameters(chosen.run), chosen.on_train
-    if judge.turns(chosen) and goal >= 0:
-        parameters = -parameters
-        on_train, found = (judge.on(parameters, held_out=part) for part in (False, held_out))
-        reason = f"{reason} The model was turned round: its negative has the same gap, and ranks better than chance."
+        reason = f"The gap meets the target {gap:g}, but in training it did not come to the goal {goal:.4g}."
+    if turns and reason != chosen.run.reason:
+        reason = f"{reason} {_TURNED}"
     # What a target costs is counted from the best model that is known, also where that was found with a target.
     known = max(solved.every, key=judge.area)
     if held_out and judge.area(known) <= judge.area(free) + _BETTER:
         known = free
     unconstrained = judge.measured(known.run) if held_out else known.on_train
     return FairFit(
-        parameters=parameters,
+        parameters=judge.parameters(chosen.run),
         free_parameters=judge.parameters(known.run),
         model=target.model_for(judge.train),
         status=status,
         reason=f"{reason} {solved.note}".rstrip(),
         max_gap=gap,
         target=goal,
-        train_gap=on_train[0],
-        train_auc=on_train[1],
+        train_gap=chosen.on_train[0],
+        train_auc=chosen.on_train[1],
         validation_gap=found[0] if held_out else None,
         validation_auc=found[1] if held_out else None,
         unconstrained_auc=unconstrained[1],

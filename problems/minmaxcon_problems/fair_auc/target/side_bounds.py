@@ -24,7 +24,7 @@ from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
 from .problem import NO_TARGET, Target
 
-__all__ = ["solve_side_bounds"]
+__all__ = ["side_problem", "solve_side_bounds"]
 
 _KAPPAS = (0.03, 0.08, 0.2, 0.4, 0.8)
 _SHIFTS = (-0.95, -0.6, -0.3, 0.0, 0.3, 0.6, 0.95)
@@ -45,7 +45,7 @@ def solve_side_bounds(
     """
     metric, model, time_limit = single_metric(target.metric), target.model_for(rows), target.time_limit
     masks = metric.masks_of(rows.label, rows.group, rows.name)
-    problem = build_problem(Dataset(rows.name, rows, None, rows), metric, 1.0, radius=target.radius, model=model)
+    problem = side_problem(rows, target)
     rest = problem.primal.dimension - model.dimension
     x0 = None if start is None else np.concatenate([np.asarray(start, dtype=np.float64), np.zeros(rest)])
     solver = mm.SFLS(oracle=mm.SMD(steps=_STEPS), levels=12)
@@ -94,6 +94,12 @@ def solve_side_bounds(
         samples=first.samples + second.samples,
         seconds=first.seconds + second.seconds,
     )
+
+
+def side_problem(rows: LabelledData, target: Target) -> mm.MinMaxProblem:
+    """Return the surrogate's problem whose bounds are chosen."""
+    dataset, metric = Dataset(rows.name, rows, None, rows), single_metric(target.metric)
+    return build_problem(dataset, metric, 1.0, radius=target.radius, model=target.model_for(rows))
 
 
 def _trace(solutions: Sequence[mm.Solution], chosen: Sequence[int]) -> dict[str, Any]:

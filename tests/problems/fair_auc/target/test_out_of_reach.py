@@ -12,8 +12,24 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import FairAUCClassifier
+from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.target import fit
-from tests.problems.fair_auc.estimator.samples import biased_rows
+from minmaxcon_problems.fair_auc.target.problem import Target
+from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
+
+
+def labelled(rows: Rows) -> LabelledData:
+    features = (rows.X - rows.X.mean(0)) / rows.X.std(0)
+    return LabelledData(
+        features=features,
+        label=np.where(rows.y == "yes", 1, -1),
+        group=np.where(rows.group == "b", 1, -1),
+        feature_names=("p", "q", "r", "s"),
+        label_values=("no", "yes"),
+        group_values=("a", "b"),
+        encoding=None,
+        name="rows",
+    )
 
 
 def candidate(gap: float, status: mm.Status = mm.Status.OUT_OF_REACH) -> Any:
@@ -60,25 +76,56 @@ def test_no_model_of_a_path_is_fairer_than_what_is_called_the_least_gap(monkeypa
     for one in missed:
         assert one.gap_.value == min(gaps)
         assert f"The least gap found on the data is {min(gaps):.4g}" in one.reason_
+    held_to = {one.coef_.tobytes(): one.target_ for one in model.path_}
+    for one in model.path_:  # a model was held to one goal, whichever limit it serves
+        assert one.target_ == held_to[one.coef_.tobytes()]
+    assert {one.target_ for one in model.path_} != {one.max_gap_ for one in model.path_}
+
+
+@pytest.mark.parametrize(
+    "objective, method, held_out",
+    [("quadratic_auc", "following", False), ("logistic", "following", True), ("auc", "bounds", False)],
+)
+def test_a_model_that_ranks_worse_than_chance_is_turned_round(
+    monkeypatch: pytest.MonkeyPatch, objective: str, method: Any, held_out: bool
+) -> None:
+    """The gap of its negative is the same, as both AUCs are counted from the other end; and all is about that one."""
+    rows, rest = labelled(biased_rows(250, 0)), labelled(biased_rows(250, 1))
+    target = Target(metric="inter_group", max_gap=0.1, objective=objective, method=method)
+    given = {"validation": rest} if held_out else {}
+    straight = fit.fit_target(rows, target, **given)
+    name = f"_by_{method}"
+    solve = getattr(fit, name)
+
+    def turned(judge: Any, *given: Any) -> Any:
+        found, goals = solve(judge, *given), []
+        for one in found.goals:
+            values = one.run.constraints[::-1] if method == "following" else one.run.constraints
+            run = replace(one.run, x=-one.run.x, objective=np.nan, constraints=values)
+            goals.append(replace(one, run=run, on_train=judge.on_train(run)))
+        return replace(found, goals=goals)
+
+    monkeypatch.setattr(fit, name, turned)
+    found = fit.fit_target(rows, target, **given)
+    assert straight.target is not None
+    assert straight.target >= 0
+    np.testing.assert_array_equal(found.parameters, straight.parameters)
+    np.testing.assert_array_equal(found.solution.x, straight.solution.x)
+    np.testing.assert_allclose(found.solution.constraints, straight.solution.constraints, atol=1e-12)
+    assert found.surrogate == pytest.approx(straight.surrogate, rel=1e-6, nan_ok=True)
+    assert found.solution.objective == found.surrogate["objective"]
+    assert (found.gap, found.auc, found.train_auc) == (straight.gap, straight.auc, straight.train_auc)
+    assert "turned round" in found.reason
+    assert "turned round" in found.solution.reason
+    assert found.solution.certificate.kind == "none"
+    assert found.price >= 0.0
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-def test_a_model_that_ranks_worse_than_chance_is_turned_round(monkeypatch: pytest.MonkeyPatch, held_out: bool) -> None:
-    """The gap of its negative is the same, as both AUCs are counted from the other end."""
-    rows, rest = biased_rows(250, 0), biased_rows(250, 1)
-    own = {"X_val": rest.X, "y_val": rest.y, "sensitive_features_val": rest.group} if held_out else {}
-    model = FairAUCClassifier("inter_group", max_gap=0.1, objective="quadratic_auc", alpha=0, random_state=0)
-    straight = model.fit(rows.X, rows.y, sensitive_features=rows.group, **own).coef_
-    follow = fit._by_following
-
-    def turned(judge: Any, *given: Any) -> Any:
-        found = follow(judge, *given)
-        runs = [replace(one.run, x=-one.run.x) for one in found.goals]
-        return replace(found, goals=[replace(found.goals[0], run=run, on_train=judge.on_train(run)) for run in runs])
-
-    monkeypatch.setattr(fit, "_by_following", turned)
-    model.fit(rows.X, rows.y, sensitive_features=rows.group, **own)
-    if model.target_ >= 0:
-        np.testing.assert_allclose(model.coef_, straight, rtol=1e-9)
-        assert "turned round" in model.reason_
-    assert model.auc_.value > 0.5
+def test_the_rows_that_the_target_is_about_decide_what_is_worse_than_chance(held_out: bool) -> None:
+    rows = labelled(biased_rows(250, 0))
+    other = replace(rows, label=-rows.label)  # what ranks one well ranks the other badly
+    found = fit.fit_target(rows, Target(metric="group", max_gap=0.5), validation=other if held_out else None)
+    assert found.auc.value > 0.5
+    assert ("turned round" in found.reason) == held_out
+    assert (found.train_auc.value < 0.5) == held_out

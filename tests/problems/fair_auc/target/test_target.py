@@ -262,6 +262,10 @@ def test_limits_and_callbacks() -> None:
     short = fit(time_limit=1e-9, gap=1.0)
     assert short.reason == "The time limit of 1e-09 s was reached. No model was found yet that ranks rows."
     assert short.status is mm.Status.UNFINISHED
+    for method in ("following", "bounds"):  # the last of the solves gets what the others have left
+        short = fit(time_limit=1e-6, method=method)
+        assert short.reason.startswith("The time limit of 1e-06 s was reached.")
+        assert short.solution.reason.startswith("The time limit of 1e-06 s was reached.")
 
 
 @pytest.mark.parametrize("metric", promises(METRICS, ["inter_group", "bpsn_bnsp"]))
