@@ -114,7 +114,8 @@ class Incumbent:
         points = points if problem.proximal is not None else problem.family.refine(points, problem.data)
         asked = problem.take(np.tile(np.arange(count), len(_WAYS)))
         values = asked.values(points) - asked.bounds
-        best = values.max(axis=1).reshape(-1, count).argmin(axis=0) * count + np.arange(count)
+        worst = values.max(axis=1).reshape(-1, count)
+        best = np.where(np.isnan(worst), np.inf, worst).argmin(axis=0) * count + np.arange(count)
         points, values = take_runs((points, values), best)
         return self._or(points, values, runs, minimiser=True)
 
