@@ -285,7 +285,11 @@ def spoilt(content: bytes, rng: random.Random) -> bytes:
     return bytes(found)
 
 
-@pytest.mark.parametrize("seconds", [0.1, pytest.param(30.0, marks=[pytest.mark.rel, pytest.mark.slow])])
+FUZZ = float(os.environ.get("FUZZ_SECONDS", "30"))
+"""Seconds of processor time for each reader; docs/figures/reliability.py gives more."""
+
+
+@pytest.mark.parametrize("seconds", [0.1, pytest.param(FUZZ, marks=[pytest.mark.rel, pytest.mark.slow])])
 @pytest.mark.parametrize(
     "name",
     [
