@@ -146,20 +146,20 @@ def require_labels(y: Any) -> None:
     """
     import narwhals as nw
 
-    several = _columns(y)
-    if len(several) != 1:
-        return  # what scikit-learn refuses
-    known = nw.from_native(several[0], pass_through=True, allow_series=True, eager_only=True)
-    absent: Any = False
-    if isinstance(known, nw.Series):
-        column, absent = known.to_numpy(), known.is_null().to_numpy()
-    elif isinstance(known, list | tuple | np.ndarray):
-        column = as_given(known)
-    else:
+    if isinstance(y, list | tuple | np.ndarray):
+        column = as_given(y)
+        column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
+        if column.ndim == 1:
+            _require_present("y", _missing(column), "remove these rows.")
+            _require_values("y", column)
         return
-    if column.ndim == 1 and column.dtype.kind in "OUSf":
-        _require_present("y", absent | _missing(column), "remove these rows.")
-        _require_values("y", column)
+    for part in _columns(y):
+        known = nw.from_native(part, pass_through=True, allow_series=True, eager_only=True)
+        if isinstance(known, nw.Series):
+            absent = known.is_null().to_numpy()
+            if known.dtype.is_float():  # of which NaN is no null in polars
+                absent = absent | _missing(known.to_numpy())
+            _require_present("y", absent, "remove these rows.")
 
 
 def _require_present(argument: str, missing: Any, remedy: str) -> None:

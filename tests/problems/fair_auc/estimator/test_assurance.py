@@ -154,6 +154,7 @@ NAN = float("nan")
         pd.Series([0, pd.NA, 1, 1], dtype="Int64"),
         pd.Series(["a", pd.NA, "b", "a"], dtype="string"),
         pd.Series(["a", None, "b", "a"], dtype="category"),
+        pd.Series(pd.to_datetime(["2020", None, "2021", "2020"])),
         pd.DataFrame({"y": ["a", NAN, "b", "a"]}),
         lambda: pytest.importorskip("polars").Series([0, None, 1, 1]),
         lambda: pytest.importorskip("polars").DataFrame({"y": [0.0, NAN, 1.0, 1.0]}),
