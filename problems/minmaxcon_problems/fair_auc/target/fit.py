@@ -228,7 +228,7 @@ def fit_new_rows(
     left = LeftOut(float(goals[best]), float(average[best]), float(np.mean(areas, axis=0)[best]), len(folds))
     judge = _Judge(train, None, row_weight, None, replace(target, max_gap=left.goal))
     fit = _chosen(_by_following(judge, goals[best : best + 1], None, ()), judge)
-    fit = replace(fit, max_gap=target.max_gap, target=left.goal)
+    fit = replace(fit, max_gap=target.max_gap)
     if not fair.size:
         reason = f"The least gap on rows left out is {left.gap:.4g}, above the target {target.max_gap:g}."
         return replace(fit, status=mm.Status.OUT_OF_REACH, reason=reason), left
