@@ -317,9 +317,12 @@ def _solution(
                 cause = f"{clock.signals[0]} came" if clock.signals else "the time ended"
                 status = Status.INTERRUPTED if clock.signals else Status.BUDGET
                 reason, lower = f"{cause} before this was confirmed: {reason}", found.lower
+            elif found.fault:
+                status, reason, lower = Status.INCONSISTENT, f"the multipliers prove nothing: {found.fault}", -np.inf
             else:
-                proof = f"nothing: {found.fault}" if found.fault else f"f* >= {found.lower:.6g}, not {lower:.6g}."
-                status, reason, lower = Status.INCONSISTENT, f"the multipliers prove {proof}", -np.inf
+                status = Status.BUDGET
+                reason = f"the multipliers prove f* >= {found.lower:.6g} and not {lower:.6g}, so it is open that {reason}"
+                lower = found.lower
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
         certificates.append(_certificate(outcome, j, bool(feasible[j]), lower))
