@@ -321,7 +321,8 @@ def _solution(
                 status, reason, lower = Status.INCONSISTENT, f"the multipliers prove nothing: {found.fault}", -np.inf
             else:
                 status = Status.BUDGET
-                reason = f"the multipliers prove f* >= {found.lower:.6g} and not {lower:.6g}, so it is open that {reason}"
+                proof = f"the multipliers prove f* >= {found.lower:.6g} and not {lower:.6g}"
+                reason = f"{proof}, so it is open whether {reason}"
                 lower = found.lower
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
