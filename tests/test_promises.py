@@ -286,7 +286,7 @@ def spoilt(content: bytes, rng: random.Random) -> bytes:
 
 
 FUZZ = float(os.environ.get("FUZZ_SECONDS", "30"))
-"""Seconds of processor time for each reader; docs/figures/reliability.py gives more."""
+"""Seconds of processor time for each reader."""
 
 
 @pytest.mark.parametrize("seconds", [0.1, pytest.param(FUZZ, marks=[pytest.mark.rel, pytest.mark.slow])])
