@@ -312,7 +312,9 @@ def _solution(
         if undeclared is not None and status is Status.BUDGET:
             need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
             reason = f"{reason[:-1]}; {need}"
-        if j in checked and not (found := checked[j]).confirms(lower, float(outcome.objective[j])):
+        found = checked.get(j)  # that no point is feasible does not rest on a bound of the objective
+        solved = status is Status.SOLVED
+        if found and (found.fault or (solved and not found.confirms(lower, float(outcome.objective[j])))):
             if found.cut:  # neither confirmed nor refuted
                 cause = f"{clock.signals[0]} came" if clock.signals else "the time ended"
                 status = Status.INTERRUPTED if clock.signals else Status.BUDGET
