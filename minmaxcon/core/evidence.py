@@ -24,7 +24,7 @@ from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.source import in_double
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["Evidence", "Proved", "proved", "proved_of_runs"]
+__all__ = ["AGREES", "Evidence", "Proved", "proved", "proved_of_runs"]
 
 _ROUNDING = 1e-12
 """Allowance for rounding, relative to the sizes of the terms of a bound."""
@@ -41,7 +41,7 @@ _RAYS = (1.0, 0.3, 0.1, 1e-3)
 _ROWS, _LEAST_ROWS, _AT_ONCE = 4096, 256, 64 * 4096
 """Rows that are evaluated together: many, but fewer the more points there are, so that memory does not grow."""
 
-_AGREES = 1e-6
+AGREES = 1e-6
 """Relative difference up to which two numbers are the same: other machines add in another order."""
 
 _OF_THE_GAP = 0.05
@@ -130,7 +130,7 @@ class Proved:
 
     def confirms(self, lower: float, objective: float) -> bool:
         """Whether this proves the ``lower`` bound that is claimed beside an objective, up to a share of their gap."""
-        allowed = _AGREES * (1.0 + abs(objective)) + _OF_THE_GAP * max(objective - lower, 0.0)
+        allowed = AGREES * (1.0 + abs(objective)) + _OF_THE_GAP * max(objective - lower, 0.0)
         return not self.fault and self.lower >= lower - allowed
 
 
@@ -157,6 +157,11 @@ def proved(
     over : callable
         Tells whether no time is left. Then the search for u ends where it is and no tangents are mixed: the bound is
         lower, and holds as any does. L is tried at as many points as ever.
+
+    Raises
+    ------
+    InvalidInput
+        If the problem has several runs: whose bounds were meant?
     """
     found = proved_of_runs(problem, [weights], [scaled], near=None if near is None else to_numpy(near)[None], over=over)
     return found[0]
@@ -167,7 +172,8 @@ def proved_of_runs(
 ) -> list[Proved]:
     """Return what :func:`proved` does of each of several runs, whose points are evaluated together.
 
-    Arguments are those of :func:`proved`, one row a run.
+    Arguments and errors are those of :func:`proved`, one row a run: weights (R, 1 + m), scaled (R, p), near (R, d). A
+    problem of several runs has R.
     """
     starts = np.asarray(to_numpy(problem.start_point(len(weights)) if near is None else near), dtype=np.float64)
     if problem.runs not in (None, len(weights)):

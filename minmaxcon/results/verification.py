@@ -12,6 +12,7 @@ import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Status, proved
+from minmaxcon.core.evidence import AGREES
 from minmaxcon.core.source import in_double
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
 from minmaxcon.memory import VARIABLE, parsed
@@ -22,9 +23,6 @@ from minmaxcon.results.records import FEASIBLE, RunRecord, RunsRecord, plain, re
 from minmaxcon.results.saved_models import read_model
 
 __all__ = ["Finding", "verify"]
-
-_AGREES = 1e-6
-"""Relative difference up to which two numbers are the same: other machines add in another order."""
 
 _ROWS = 4096
 
@@ -181,7 +179,7 @@ class _Checks:
     def _bounds(self, x: Any, objective: float, feasible: bool) -> Iterator[tuple[str, bool, str]]:
         """Check upper and lower bound, and the status that rests on them."""
         record, told, evidence = self.record, self.record.certificate, self.record.evidence
-        scale = _AGREES * (1.0 + abs(objective))
+        scale = AGREES * (1.0 + abs(objective))
         if told.upper is not None:
             holds = feasible and told.upper >= objective - scale
             yield "upper", holds, f"the point is {'feasible' if feasible else 'not feasible'}, with {objective:.9g}."
@@ -252,7 +250,7 @@ def _difference(told: Any, found: Any, place: str) -> tuple[str, Any, Any] | Non
     elif isinstance(told, list) and isinstance(found, list) and len(told) == len(found):
         pairs = [(f"{place}[{i}]", one, other) for i, (one, other) in enumerate(zip(told, found, strict=True))]
     elif isinstance(told, int | float) and isinstance(found, int | float):
-        return None if abs(told - found) <= _AGREES * (1.0 + abs(found)) else (place, told, found)
+        return None if abs(told - found) <= AGREES * (1.0 + abs(found)) else (place, told, found)
     else:
         return None if told == found else (place, told, found)
     return next((where for place, one, other in pairs if (where := _difference(one, other, place))), None)
