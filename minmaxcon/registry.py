@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -270,13 +270,19 @@ class Command:
         """Return the first line of the command's help, read from its source: nothing is imported."""
         module, _, name = self.value.partition(":")
         with suppress(ImportError, OSError, SyntaxError, ValueError):
-            for node in ast.parse(_source(module)).body:
+            for node in _parsed(_source(module)).body:
                 if isinstance(node, ast.FunctionDef) and node.name == name:
                     return (ast.get_docstring(node) or "").partition("\n")[0]
                 if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
                     words = node.value.keywords if isinstance(node.value, ast.Call) else []
                     return next((str(ast.literal_eval(word.value)) for word in words if word.arg == "help"), "")
         return ""
+
+
+@lru_cache(maxsize=8)
+def _parsed(source: str) -> ast.Module:
+    """Return the tree of a source; commands of one module share it."""
+    return ast.parse(source)
 
 
 def _source(module: str) -> str:

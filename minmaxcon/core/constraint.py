@@ -327,7 +327,13 @@ class SeparateFamily(ConstraintFamily):
     def evaluate(self, x: Array, batch: Batch) -> Evaluation:
         """See :meth:`ConstraintFamily.evaluate`."""
         xp = namespace(x)
-        parts = [_evaluated(constraint, x, batch) for constraint in self.constraints]
+        parts = []
+        for constraint in self.constraints:
+            try:
+                parts.append(constraint.evaluate(x, batch))
+            except ValueError as error:
+                _check_write(f"evaluate of {constraint.name}", error)
+                raise
         sizes = [_inner_dimension(constraint) for constraint in self.constraints]
         lead = tuple(x.shape[:-1])
         for constraint, part, size in zip(self.constraints, parts, sizes, strict=True):
@@ -342,7 +348,11 @@ class SeparateFamily(ConstraintFamily):
         def pullback(y: Array, a: Array) -> Array:
             total, begin = None, 0
             for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
-                gradient = part.pullback(y[..., i], a[..., begin : begin + size])
+                try:
+                    gradient = part.pullback(y[..., i], a[..., begin : begin + size])
+                except ValueError as error:
+                    _check_write(f"pullback of {self.constraints[i].name}", error)
+                    raise
                 if getattr(gradient, "shape", None) != x.shape:
                     found = tuple(gradient.shape) if hasattr(gradient, "shape") else gradient
                     name = f"pullback of {self.constraints[i].name}"
@@ -398,15 +408,11 @@ def _inner_dimension(constraint: StochasticMinMaxConstraint) -> int:
     return 0 if constraint.dual is None else int(constraint.dual.dimension)
 
 
-def _evaluated(constraint: StochasticMinMaxConstraint, x: Array, batch: Batch) -> Evaluation:
-    """Return what a constraint evaluates to; name it where it writes into rows, which NumPy refuses namelessly."""
-    try:
-        return constraint.evaluate(x, batch)
-    except ValueError as error:
-        if isinstance(error, InvalidInput) or "read-only" not in str(error):
-            raise
+def _check_write(name: str, error: ValueError) -> None:
+    """Name the function that writes into rows or points, which NumPy refuses namelessly."""
+    if not isinstance(error, InvalidInput) and "read-only" in str(error):
         remedy = "rows and points cannot be written into: copy them first, as in batch[name].copy()."
-        raise InvalidInput(f"evaluate of {constraint.name}", str(error), remedy) from error
+        raise InvalidInput(name, str(error), remedy) from error
 
 
 def _check_shapes(constraint: Any, mean: Any, moment: Any, lead: tuple[int, ...]) -> None:

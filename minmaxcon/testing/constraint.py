@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Namespace, engine, namespace, to_numpy
-from minmaxcon.core import Batch, ConstraintFamily, Evaluation, Position, Source, StochasticMinMaxConstraint
+from minmaxcon.core import Batch, ConstraintFamily, Evaluation, Source, StochasticMinMaxConstraint
 from minmaxcon.core.compiled import engine_family
 from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.errors import InvalidInput
@@ -34,7 +34,7 @@ from minmaxcon.testing.check import (
     shown,
 )
 from minmaxcon.testing.generator import interior
-from minmaxcon.testing.purity import Call, converted, purity_checks, rows_of, taken, unchanged
+from minmaxcon.testing.purity import Call, converted, first_rows, purity_checks, rows_of, taken, unchanged
 from minmaxcon.testing.report import Report
 
 __all__ = ["CONSTRAINT", "check_constraint", "constraint_part"]
@@ -130,12 +130,7 @@ class Function:
     @cached_property
     def batch(self) -> dict[str, Any]:
         """Finite data, or the first rows of it; of a stream the first samples; in float64."""
-        if self.data.size is not None:
-            _, rows = next(iter(self.data.chunks(_ROWS)))
-        else:
-            batches, _ = self.data.draw(Position.start(np.random.default_rng(0)), 1, _STREAM)
-            rows = next(iter(batches))
-        return converted(rows, self.xp, "float64")
+        return converted(first_rows(self.data, _STREAM if self.data.size is None else _ROWS), self.xp, "float64")
 
     @property
     def inner_dimension(self) -> int:

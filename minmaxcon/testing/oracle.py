@@ -31,7 +31,7 @@ from minmaxcon.testing.check import (
     require_kind,
 )
 from minmaxcon.testing.problem import finite_problem
-from minmaxcon.testing.purity import PAGE, Call, lasting, run_axis, same_bits, taken, unchanged
+from minmaxcon.testing.purity import PAGE, Call, first_rows, lasting, run_axis, same_bits, unchanged
 from minmaxcon.testing.report import Report
 from minmaxcon.testing.toys import mixed_toy, robust_toy
 
@@ -103,7 +103,7 @@ class Whole(Finite):
 
 def _without_noise(problem: MinMaxProblem) -> MinMaxProblem:
     """Return a problem whose every batch is all of its finite data, or the first rows where these are many."""
-    _, rows = next(iter(problem.data.chunks(_ROWS)))
+    rows = first_rows(problem.data, _ROWS)
     like = problem.data.like
     dtype = "float32" if like.dtype.itemsize == 4 else "float64"
     return replace(problem, data=Whole(rows, engine=namespace(like).name, dtype=dtype))
@@ -352,7 +352,7 @@ def _pure(trial: OracleTrial, _rng: np.random.Generator) -> str:
     """A query changes neither data nor start, draws from no global state, and its states are values."""
     levels, oracle = trial.noisy[0], trial.oracle
     level, start = trial.problem.at_level(levels), trial.start(trial.problem, levels.size)
-    rows = taken(next(iter(trial.problem.data.chunks(20_000)))[1], 0, 20_000)
+    rows = first_rows(trial.problem.data, 20_000)
     given = {"start.x": start.x, "bounds": level.bounds, **{f"data {name!r}": array for name, array in rows.items()}}
     with unchanged("a query", given):
         state = oracle.advance(oracle.begin(level, start))

@@ -28,7 +28,7 @@ from minmaxcon.testing.check import (
 )
 from minmaxcon.testing.constraint import constraint_part
 from minmaxcon.testing.generator import generator_part, interior
-from minmaxcon.testing.purity import Call, converted, purity_checks, rows_of, taken, unchanged
+from minmaxcon.testing.purity import Call, converted, first_rows, purity_checks, rows_of, taken, unchanged
 from minmaxcon.testing.report import Report
 
 __all__ = ["PROBLEM", "check_problem", "finite_problem", "fresh_values", "like_data", "problem_parts", "single_run"]
@@ -123,9 +123,7 @@ def _points(problem: MinMaxProblem, rng: np.random.Generator, count: int) -> Any
 
 
 def _batch(problem: MinMaxProblem, rows: int = 500) -> Batch:
-    if problem.data.size is not None:
-        return taken(next(iter(problem.data.chunks(20_000)))[1], 0, rows)
-    return next(iter(problem.data.draw(Position.start(np.random.default_rng(0)), 1, rows)[0]))
+    return first_rows(problem.data, rows)
 
 
 def _duals(family: ConstraintFamily, rng: np.random.Generator, like: Any, runs: int) -> tuple[Any, Any]:

@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Namespace, engine, namespace, to_numpy
-from minmaxcon.core import Batch
+from minmaxcon.core import Batch, Position, Source
+from minmaxcon.errors import InvalidInput
 from minmaxcon.testing.check import Check, Fault, Skip, apart, differing, require
 
 __all__ = [
     "PAGE",
     "Call",
     "converted",
+    "first_rows",
     "lasting",
     "pure",
     "purity_checks",
@@ -85,6 +87,18 @@ def converted(batch: Batch, xp: Namespace, dtype: str) -> dict[str, Any]:
 def taken(batch: Batch, begin: int, end: int) -> dict[str, Any]:
     """Return some rows of a batch."""
     return {name: array[begin:end] for name, array in batch.items()}
+
+
+def first_rows(data: Source, rows: int) -> Batch:
+    """Return the first rows of finite data, or samples of a stream: where it ends before, half as many."""
+    if data.size is not None:
+        return taken(next(iter(data.chunks(rows)))[1], 0, rows)
+    start = Position.start(np.random.default_rng(0))
+    while rows:
+        for batch in data.draw(start, 1, rows)[0]:
+            return batch
+        rows //= 2
+    raise InvalidInput("data", data, "gives no sample: a check needs at least one.")
 
 
 def rows_of(batch: Batch) -> int:

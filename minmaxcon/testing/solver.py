@@ -14,7 +14,7 @@ from minmaxcon.core import MinMaxProblem, Position, Solution, Solver, Start, Sta
 from minmaxcon.solvers import iterate, solve
 from minmaxcon.testing.check import Check, Fault, Part, Skip, apart, exact_solutions, report_of, require, require_kind
 from minmaxcon.testing.problem import finite_problem, fresh_values, like_data
-from minmaxcon.testing.purity import PAGE, Call, lasting, run_axis, same_bits, taken, unchanged
+from minmaxcon.testing.purity import PAGE, Call, first_rows, lasting, run_axis, same_bits, unchanged
 from minmaxcon.testing.report import Report
 from minmaxcon.testing.toys import robust_toy
 
@@ -232,7 +232,7 @@ def _start(trial: SolverTrial, rng: np.random.Generator) -> str:
 def _pure(trial: SolverTrial, _rng: np.random.Generator) -> str:
     """A solve changes neither data nor start, draws from no global state, and its states are values."""
     problem = trial.problem
-    rows = taken(next(iter(problem.data.chunks(20_000)))[1], 0, 20_000)
+    rows = first_rows(problem.data, 20_000)
     begun = Start(problem.start_point(1), None, Position.start(np.random.default_rng(trial.seed)))
     given = {"start.x": begun.x, **{f"data {name!r}": array for name, array in rows.items()}}
     bounds, solver = problem.bounds(), trial.solver

@@ -55,6 +55,19 @@ def test_a_general_method_comes_near_the_minimum(name: str, proximal: bool, seed
         assert bool(problem.primal.contains(x, 1e-9).all())
 
 
+@pytest.mark.parametrize("name", ["quadratic", "robust", "worst_group", "mean_gap"])
+@pytest.mark.parametrize("unit", [1e-6, 1.0])
+def test_a_smooth_lagrangian_is_minimised_to_rounding_in_few_steps(name: str, unit: float) -> None:
+    """Where values no longer tell a step that is too long, so that it would overshoot for ever, gradients do."""
+    problem = cases.problem(name)
+    level = problem.at_level(0.3)
+    for seed in range(3):
+        y, a = (unit * part for part in duals(level, seed))
+        x, bound = minimize_lagrangian(level, y, a, problem.start_point(), iterations=80)
+        value, _, size = level.lagrangian_terms(x, y, a)
+        assert value[0] - bound[0] <= 2e-10 * size[0]
+
+
 def test_closed_form_and_general_method_agree() -> None:
     """Fair AUC's linear system against accelerated prox steps, for several runs at once."""
     problem = cases.fair_auc("inter_group", [0.1, 0.2, 0.3], radius=1.0)

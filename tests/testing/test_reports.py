@@ -337,6 +337,20 @@ def test_a_problem_on_a_stream_is_checked_as_far_as_samples_go() -> None:
     assert (start.status, start.seen) == ("passed", "finite on the first samples")
 
 
+@pytest.mark.parametrize("samples", [1, 700])
+def test_a_stream_is_checked_however_short_it_is(samples: int) -> None:
+    rng = np.random.default_rng(0)
+    data = mm.Stream([{"points": row, "costs": row[::-1]} for row in rng.standard_normal((samples, 3))])
+    report = mm.testing.check_constraint(Robust(3, 0.5), mm.Ball(3, 1.0), data)
+    assert report.passed, str(report)
+
+
+def test_a_stream_without_samples_is_told() -> None:
+    report = mm.testing.check_constraint(Robust(3, 0.5), mm.Ball(3, 1.0), mm.Stream([]))
+    (failed,) = report.having("failed")
+    assert "gives no sample" in failed.seen
+
+
 def test_rows_that_are_sparse_are_checked_in_every_engine() -> None:
     parts = problem_parts(fair_auc(kappa=0.1, rows=labelled(2, n=60, sparse=True)))
     (objective,) = [part for part in parts if part.label == "objective"]
