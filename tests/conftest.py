@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -38,6 +39,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data: {folder} is not a folder; set MINMAXCON_DATA to the one that holds a9a.gz")
     return folder
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was imported and collected: it would look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

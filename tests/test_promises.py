@@ -37,7 +37,7 @@ from tests import cases
 from tests.problem_library import HalfSquare, Linear, Robust, WorstGroup
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
 
-QUICK = mm.SFLS(mm.SMD(steps=60, batch_size=20), levels=3)
+QUICK = mm.SFLS(mm.SMD(steps=40, batch_size=20), levels=2)
 
 DIGEST = """
 import hashlib
@@ -47,8 +47,8 @@ from tests import cases
 
 digest = hashlib.sha256()
 for name in ("fair_auc_inter", "portfolio", "worst_group"):
-    for oracle in (mm.SMD(steps=200, batch_size=30), mm.VarianceReduced(epochs=2), mm.MirrorProx(steps=20)):
-        found = mm.solve(cases.problem(name), mm.SFLS(oracle, levels=3), seed=3)
+    for oracle in (mm.SMD(steps=100, batch_size=30), mm.VarianceReduced(epochs=1), mm.MirrorProx(steps=10)):
+        found = mm.solve(cases.problem(name), mm.SFLS(oracle, levels=2), seed=3)
         digest.update(np.ascontiguousarray(found.x).tobytes() + repr(found.certificate).encode())
 print(digest.hexdigest())
 """
@@ -98,7 +98,7 @@ def test_global_generators_are_neither_read_nor_moved(seeds: int) -> None:
         name = cases.TYPICAL[seed % len(cases.TYPICAL)]
         solver = mm.IQRC(QUICK, iterations=2) if name == "regression_weakly_convex" else QUICK
         mm.solve(cases.problem(name), solver, seed=7)
-        if seed % 10 == 0:
+        if seed % 20 == 0:
             FairAUCClassifier(max_gap=0.1, random_state=7).fit(rows.X, rows.y, sensitive_features=rows.group)
         after = random.getstate(), np.random.get_state()[1].tobytes(), torch.get_rng_state().numpy().tobytes()
         assert before == after
@@ -125,15 +125,16 @@ def drawn(seed: int) -> mm.MinMaxProblem:
 
 @pytest.mark.rel
 def test_30_small_problems_end_within_a_hundredth_of_a_conic_solver() -> None:
+    """A hundredth of what can be gained from the start, of which solvers promise half, or of the optimum where more."""
     from minmaxcon.reference import solve_exact
 
-    near = 0
     for seed in range(30):
         problem = drawn(seed)
-        found, exact = mm.solve(problem, seed=seed, time_limit=20.0), solve_exact(problem)
+        found, exact = mm.solve(problem, seed=seed, time_limit=20.0), solve_exact(problem).objective
+        start = float(problem.at_level(0.0).values(problem.start_point())[0, 0])
         assert found.feasible
-        near += found.objective - exact.objective <= 0.01 * max(1e-3, abs(exact.objective))
-    assert near >= 29
+        assert found.certificate.lower <= exact + 1e-6 * (1 + abs(exact))
+        assert found.objective - exact <= 0.01 * max(abs(start - exact), abs(exact))
 
 
 @pytest.mark.rel
@@ -232,12 +233,15 @@ def test_data_at_the_edge_are_fitted_or_refused_in_one_line(count: int) -> None:
     assert not [text for text in said if "\n" in text]
 
 
-def contents(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], Any]]]:
-    """Return a good file of every kind that is read, and its reader."""
+Spoiling = list[tuple[str, bytes, Callable[[Path], Any]]]
+"""Good files of one format, each with its name and what reads it."""
+
+
+def contents(folder: Path) -> dict[str, Spoiling]:
+    """Return good files of every format that is read."""
     table = pa.table({"x": [0.5, 1.5, -2.0], "who": ["a", "b", None], "y": [1, 0, 1]})
     parquet = io.BytesIO()
     pq.write_table(table, parquet)
-    libsvm = b"1 1:0.5 3:2\n-1 2:1e-3 # note\n"
     model = model_bytes({"weight": np.arange(3.0)}, {"problem": "fair_auc", "model": "linear", "features": ["a", "b"]})
     mm.solve(cases.problem("quadratic"), QUICK, seed=0, checkpoint=folder / "kept")
     state = next(path for path in sorted((folder / "kept").iterdir()) if path.is_file())
@@ -251,14 +255,18 @@ def contents(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], Any]]]:
         assert sum(table.rows for table in blocks.tables(blocks.names)) == blocks.rows
 
     return {
-        "rows.csv": (b"x,who,y\n0.5,a,1\n1.5,b,0\n-2,,1\n", read_source),
-        "rows.csv.gz": (gzip.compress(b"x,y\n1,2\n3,4\n" * 9), read_source),
-        "rows.parquet": (parquet.getvalue(), read_source),
-        "part.parquet": (parquet.getvalue(), in_blocks),
-        "rows.libsvm": (libsvm, read_libsvm),
-        "model.safetensors": (model, read_model),
-        "result.json": (json.dumps(cases.RESULT).encode(), lambda path: read_result(path.parent)),
-        "state": (state.read_bytes(), resumed),
+        "csv": [
+            ("rows.csv", b"x,who,y\n0.5,a,1\n1.5,b,0\n-2,,1\n", read_source),
+            ("rows.csv.gz", gzip.compress(b"x,y\n1,2\n3,4\n" * 9), read_source),
+        ],
+        "parquet": [
+            ("rows.parquet", parquet.getvalue(), read_source),
+            ("blocks.parquet", parquet.getvalue(), in_blocks),
+        ],
+        "libsvm": [("rows.libsvm", b"1 1:0.5 3:2\n-1 2:1e-3 # note\n", read_libsvm)],
+        "model": [("model.safetensors", model, read_model)],
+        "result": [("result.json", json.dumps(cases.RESULT).encode(), lambda path: read_result(path.parent))],
+        "checkpoint": [("state", state.read_bytes(), resumed)],
     }
 
 
@@ -285,33 +293,21 @@ def spoilt(content: bytes, rng: random.Random) -> bytes:
     return bytes(found)
 
 
-FUZZ = float(os.environ.get("FUZZ_SECONDS", "30"))
-"""Seconds of processor time for each reader."""
+FUZZ = float(os.environ.get("FUZZ_SECONDS", "120"))
+"""Seconds for each reader."""
 
 
 @pytest.mark.parametrize("seconds", [0.1, pytest.param(FUZZ, marks=[pytest.mark.rel, pytest.mark.slow])])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rows.csv",
-        "rows.csv.gz",
-        "rows.parquet",
-        "part.parquet",
-        "rows.libsvm",
-        "model.safetensors",
-        "result.json",
-        "state",
-    ],
-)
-def test_spoilt_files_are_read_or_refused_in_one_line(name: str, seconds: float, tmp_path: Path) -> None:
-    content, read = contents(tmp_path)[name]
-    rng, said = random.Random(0), list[str]()
-    path = tmp_path / name
-    until = time.process_time() + seconds
-    while time.process_time() < until or not said:
-        path.write_bytes(spoilt(content, rng))
-        try:
-            read(path)
-        except MinMaxConError as error:
-            said.append(str(error))
+@pytest.mark.parametrize("reader", ["csv", "parquet", "libsvm", "model", "result", "checkpoint"])
+def test_spoilt_files_are_read_or_refused_in_one_line(reader: str, seconds: float, tmp_path: Path) -> None:
+    files, rng, said = contents(tmp_path)[reader], random.Random(0), list[str]()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until or not said:
+        for name, content, read in files:
+            path = tmp_path / name
+            path.write_bytes(spoilt(content, rng))
+            try:
+                read(path)
+            except MinMaxConError as error:
+                said.append(str(error))
     assert not [text for text in said if "\n" in text]

@@ -244,10 +244,10 @@ def count_certificates(seeds: range) -> tuple[int, int, int]:
     best, _ = Quadratics.of(problem).optimum(problem.bounds()[0])
     held = solved = feasible = 0
     for seed in seeds:
-        solver = mm.SFLS(oracle=mm.SMD(steps=1500, batch_size=100), tolerance=0.02)
+        solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=30), tolerance=0.05)
         solution = mm.solve(problem, solver, seed=seed)
         held += solution.certificate.lower <= best + 1e-7 and best <= solution.certificate.upper + 1e-7
-        solved += solution.status is mm.Status.SOLVED and solution.certificate.gap <= 0.02 * (0.5 - best) + 1e-9
+        solved += solution.status is mm.Status.SOLVED and solution.certificate.gap <= 0.05 * (0.5 - best) + 1e-9
         feasible += bool((solution.trace["violation"] <= 0).all())
         assert solution.feasible  # whatever the oracle said, the point that is returned is feasible on the data
     return held, solved, feasible
@@ -259,7 +259,7 @@ def test_certificates_hold_the_optimum() -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # three minutes on a quiet machine
+@pytest.mark.timeout(900)
 def test_feasible_iterates_and_certificates_in_200_seeds() -> None:
     held, solved, feasible = count_certificates(range(200))
     assert held == 200

@@ -105,22 +105,23 @@ def test_a_solve_goes_on_from_disk_with_the_same_bits(name: str, tmp_path: Path)
 
 
 @pytest.mark.rel
-@pytest.mark.parametrize("name", cases.PROBLEMS)
+@pytest.mark.parametrize("name", [name for name in cases.PROBLEMS if name not in cases.ALIKE])
 @pytest.mark.parametrize("solver", cases.SOLVERS)
 def test_every_solver_goes_on_with_every_problem(name: str, solver: str, tmp_path: Path) -> None:
     if cases.SOLVERS[solver].convex_only and not cases.PROBLEMS[name].convex:
         pytest.skip("needs convex functions")
     build, make = cases.PROBLEMS[name].build, cases.SOLVERS[solver]
-    expected = mm.solve(build(), make(), budget=500)
-    mm.solve(build(), make(), budget=500, checkpoint=tmp_path / "c", callbacks=[stopping(3)])
-    assert same(mm.solve(build(), make(), budget=500, resume=tmp_path / "c"), expected)
+    expected = mm.solve(build(), make(), budget=300)
+    ended = mm.solve(build(), make(), budget=300, checkpoint=tmp_path / "c", callbacks=[stopping(1)])
+    assert ended.steps < expected.steps
+    assert same(mm.solve(build(), make(), budget=300, resume=tmp_path / "c"), expected)
 
 
 @pytest.mark.rel
 @pytest.mark.parametrize("engine", ["numpy", "torch"])
 @pytest.mark.parametrize("solver", ["sfls", "single_samples", "iqrc"])
 def test_split_resume(solver: str, engine: str, tmp_path: Path) -> None:
-    """50 random splits; with torch, whose steps take longer, 15."""
+    """50 random splits; with torch, whose steps take longer, 10."""
     make = {
         "sfls": lambda: SOLVER,
         "single_samples": lambda: mm.SFLS(oracle=mm.SMD(steps=200, batch_size=1), levels=3),
@@ -129,7 +130,7 @@ def test_split_resume(solver: str, engine: str, tmp_path: Path) -> None:
     problem, rng = cases.fair_auc(kappa=0.1, engine=engine), np.random.default_rng(0)
     count = len(list(mm.iterate(problem, make())))
     expected = mm.solve(problem, make())
-    for i in range(50 if engine == "numpy" else 15):
+    for i in range(50 if engine == "numpy" else 10):
         folder = tmp_path / str(i)
         mm.solve(problem, make(), checkpoint=folder, callbacks=[stopping(int(rng.integers(count)))])
         assert same(mm.solve(problem, make(), resume=folder), expected)

@@ -86,9 +86,9 @@ def test_solved_means_the_same_in_all_units(name: str, units: str) -> None:
 @pytest.mark.rel
 @pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("name", SOLVERS)
-def test_solved_means_the_same_in_all_units_of_five_problems(name: str, units: str) -> None:
+def test_solved_means_the_same_in_all_units_of_three_problems(name: str, units: str) -> None:
     scale, shift = UNITS[units]
-    for seed in range(5):
+    for seed in range(3):
         solution = mm.solve(measured(scale, shift, seed), SOLVERS[name](), seed=seed)
         assert solution.status is not mm.Status.SOLVED or left(solution, seed, scale, shift) <= 0.0051
 

@@ -8,7 +8,7 @@ import pytest
 import minmaxcon as mm
 from tests import cases
 from tests.solvers.averaging.rivals import RIVALS, each, small
-from tests.solvers.test_crossed import exact, solved
+from tests.solvers.test_crossed import exact, said, solved
 
 PAIRS = [
     pytest.param(name, rival, marks=() if name == cases.RIVALS[rival] else pytest.mark.rel)
@@ -40,6 +40,7 @@ def test_the_answer_comes_near_the_optimum(name: str, rival: str) -> None:
 @pytest.mark.parametrize("name, rival", PAIRS)
 def test_certificates_hold(name: str, rival: str) -> None:
     """Multipliers bound the optimal value from below, and a run is solved only where that proves its point."""
+    said(name, rival)
     solution, best = solved(name, rival), float(cases.optimum(name).objective)
     assert np.isfinite(solution.certificate.lower)
     assert solution.certificate.lower <= best + 1e-7 <= solution.certificate.upper + 2e-7

@@ -306,8 +306,8 @@ def test_no_points() -> None:
     "metric, order, sample",
     [
         ("group", "shuffled", 5000),
-        ("group", "alike", 10_000),
-        *((metric, "sorted", 10_000) for metric in ("group", "inter_group", "intra_group")),
+        ("group", "alike", 5000),
+        *((metric, "sorted", 5000) for metric in ("group", "inter_group", "intra_group")),
     ],
 )
 def test_a9a(metric: str, order: str, sample: int) -> None:
