@@ -206,7 +206,10 @@ class LevelProblem:
             One point per run.
         """
         x = namespace(x).double(x)
-        found = expectations(self.family, x, in_double(self.data))
+        return self.values_of(expectations(self.family, x, in_double(self.data)), x)
+
+    def values_of(self, found: Evaluation, x: Array) -> Any:
+        """Return :meth:`values` at points x (R, d) in float64 where the means are ``found``."""
         value = self.dual().support(found.F, found.G)
         if self.proximal is not None:
             value = value + self.proximal.value(self.primal, x)[..., None]
@@ -253,14 +256,17 @@ class LevelProblem:
 
     def lagrangian_of(
         self, weights: Array, scaled: Array, like: Array
-    ) -> Callable[[Array], tuple[Array, Array, Callable[[], Array]]]:
-        """Return :meth:`lagrangian_at` as a function of points like ``like``: the part of the duals is found once."""
+    ) -> Callable[..., tuple[Array, Array, Callable[[], Array]]]:
+        """Return :meth:`lagrangian_at` as a function of points like ``like``: the part of the duals is found once.
+
+        Its second argument are the means at the points, where they are known.
+        """
         xp, dual, proximal = namespace(like), self.dual(), self.proximal
         penalty = dual.penalty(_dual_point(dual, weights, scaled))
         bounds, sizes = xp.asarray(self.bounds, like), xp.abs(scaled)
 
-        def at(x: Array) -> tuple[Array, Array, Callable[[], Array]]:
-            found = expectations(self.family, x, self.data)
+        def at(x: Array, found: Evaluation | None = None) -> tuple[Array, Array, Callable[[], Array]]:
+            found = expectations(self.family, x, self.data) if found is None else found
             value = xp.dot(weights, found.F - bounds) + xp.dot(scaled, found.G) - penalty
             size = xp.dot(weights, xp.abs(found.F) + xp.abs(bounds)) + xp.dot(sizes, xp.abs(found.G))
             size = size + xp.abs(penalty)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core.level import LevelProblem
-from minmaxcon.core.runs import put_runs, take_runs, where_runs
+from minmaxcon.core.level import LevelProblem, expectations
+from minmaxcon.core.runs import take_runs, where_runs
 from minmaxcon.core.source import in_double
 
-__all__ = ["bound_at", "closed_form", "least_point", "lower_bound", "minimize_lagrangian"]
+__all__ = ["bound_and_values", "bound_at", "closed_form", "least_point", "lower_bound", "minimize_lagrangian"]
 
 _ROUNDING = {4: 4e-6, 8: 1e-12}
 """Allowance for rounding, relative to the size of the terms, by the bytes of a number."""
@@ -95,10 +95,19 @@ def lower_bound(
 
 def bound_at(problem: LevelProblem, points: Array, weights: Array, scaled: Array) -> Any:
     """Return the bound that the linearisation at the points (R, d) proves, in float64 whatever the data's precision."""
-    if problem.modulus > 0:
-        return np.full(problem.runs, -np.inf)
+    return bound_and_values(problem, points, weights, scaled)[0]
+
+
+def bound_and_values(problem: LevelProblem, points: Array, weights: Array, scaled: Array) -> tuple[Any, Any]:
+    """Return :func:`bound_at` and the exact :meth:`LevelProblem.values` at the points, from one evaluation of both."""
     exact, xp = replace(problem, data=in_double(problem.data)), namespace(points)
-    return _frank_wolfe(exact, *(xp.double(part) for part in (points, weights, scaled)))
+    x, y, a = (xp.double(part) for part in (points, weights, scaled))
+    found = expectations(exact.family, x, exact.data)
+    values = exact.values_of(found, x)
+    if problem.modulus > 0:
+        return np.full(problem.runs, -np.inf), values
+    value, size, slope = exact.lagrangian_of(y, a, x)(x, found)
+    return _bound(exact, x, value, slope(), size), values
 
 
 def least_point(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int) -> Array:
@@ -107,24 +116,14 @@ def least_point(problem: LevelProblem, weights: Array, scaled: Array, start: Arr
     return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)[0] if found is None else found
 
 
-def closed_form(
-    problem: LevelProblem, weights: Array, scaled: Array, like: Array, runs: Any | None = None
-) -> Array | None:
-    """Return the minimisers (R, d) that the family knows, None where it does not.
-
-    Rows of other than the ``runs`` (R,) of booleans are those of ``like`` (R, d).
-    """
-    some = np.arange(problem.runs) if runs is None else np.flatnonzero(runs)
-    proximal = None if problem.proximal is None else problem.proximal.take(some)
-    center = None if proximal is None else np.broadcast_to(proximal.center, (some.size, problem.primal.dimension))
-    y, a = (np.asarray(to_numpy(take_runs(part, some)), dtype=np.float64) for part in (weights, scaled))
+def closed_form(problem: LevelProblem, weights: Array, scaled: Array, like: Array) -> Array | None:
+    """Return the minimisers (R, d) that the family knows, of the engine of ``like``; None where it does not."""
+    proximal = problem.proximal
+    center = None if proximal is None else np.broadcast_to(proximal.center, (problem.runs, problem.primal.dimension))
+    y, a = (np.asarray(to_numpy(part), dtype=np.float64) for part in (weights, scaled))
     weight = 0.0 if proximal is None else proximal.weight
     found = problem.family.lagrangian_minimizer(y, a, problem.data, center, weight)
-    return None if found is None else put_runs(like, some, namespace(like).asarray(found, like))
-
-
-def _frank_wolfe(problem: LevelProblem, x: Array, weights: Array, scaled: Array) -> Any:
-    return _bound(problem, x, *problem.lagrangian_terms(x, weights, scaled))
+    return None if found is None else namespace(like).asarray(found, like)
 
 
 def _bound(problem: LevelProblem, x: Array, value: Array, gradient: Array, size: Array) -> Any:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import number
 from minmaxcon.core import Estimate, LevelProblem, Needs, Oracle, Position, Start
 from minmaxcon.core.level import expectations
-from minmaxcon.core.lower import bound_at, closed_form, lower_bound
-from minmaxcon.core.runs import Layout, finite_runs, take_runs, where_runs
+from minmaxcon.core.lower import bound_and_values, closed_form, lower_bound
+from minmaxcon.core.runs import Layout, finite_runs, put_runs, take_runs, where_runs
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 from minmaxcon.oracles.mirror import Steps, check_mixing, first_dual
@@ -27,8 +27,8 @@ _PASSES = 30
 """Most steps spent on a lower bound where the family knows no minimiser; any number gives a valid bound. A
 window spends at most as many as it had."""
 
-_WAYS = (1.0, 0.5, 0.25)
-"""Shares of the way from the best point to a minimiser of the Lagrangian at which points are evaluated."""
+_WAYS = (0.5, 0.25)
+"""Shares of the way from the best point to a minimiser of the Lagrangian at which points are evaluated beside it."""
 
 _SLACK = 0.1
 """The share of the gap by which the inequality of a step may fail."""
@@ -77,10 +77,9 @@ class Incumbent:
         problem: LevelProblem,
         points: Sequence[Array],
         duals: Sequence[tuple[Array, Array]],
-        runs: Any,
         iterations: int = _PASSES,
     ) -> Incumbent:
-        """Return the incumbent after exact evaluation of more points and duals, for the ``runs`` (R,) of booleans.
+        """Return the incumbent after exact evaluation of more points and duals.
 
         Where the family knows the minimiser of the Lagrangian, which gives the bound of a dual, it is a point as well,
         and so are points on the way to it from the best one: near the saddle point they are nearly optimal long before
@@ -88,41 +87,43 @@ class Incumbent:
         """
         found = self
         for x in points:
-            found = found._at(problem, x, runs)
+            found = found._at(problem, x)
         for weights, scaled in duals:
-            x = closed_form(problem, weights, scaled, found.x, runs)
+            x = closed_form(problem, weights, scaled, found.x)
             if x is None:
                 bound = lower_bound(
                     problem, weights, scaled, found.x, upper=found.upper, known=found.lower, iterations=iterations
                 )
             else:
-                bound, found = bound_at(problem, x, weights, scaled), found._towards(problem, x, runs)
+                bound, values = bound_and_values(problem, x, weights, scaled)
+                found = found._towards(problem, x, values - problem.bounds)
             known = (found.weights, found.scaled, found.lower)
-            weights, scaled, bound = where_runs(runs & (bound >= found.lower), (weights, scaled, bound), known)
+            weights, scaled, bound = where_runs(bound >= found.lower, (weights, scaled, bound), known)
             found = replace(found, weights=weights, scaled=scaled, lower=bound)
         return found
 
-    def _at(self, problem: LevelProblem, x: Array, runs: Any) -> Incumbent:
-        """Return the incumbent after exact evaluation of one more point (R, d) of the ``runs``."""
+    def _at(self, problem: LevelProblem, x: Array) -> Incumbent:
+        """Return the incumbent after exact evaluation of one more point (R, d)."""
         x = x if problem.proximal is not None else problem.family.refine(x, problem.data)
-        return self._or(x, problem.values(x) - problem.bounds, runs, minimiser=False)
+        return self._or(x, problem.values(x) - problem.bounds, minimiser=False)
 
-    def _towards(self, problem: LevelProblem, x: Array, runs: Any) -> Incumbent:
-        """Return the incumbent after exact evaluation of points on the way to minimisers (R, d), all at once."""
+    def _towards(self, problem: LevelProblem, x: Array, values: Any) -> Incumbent:
+        """Return the incumbent, or a better one of minimisers x (R, d) with these values and points on the way."""
         xp, shares, count = namespace(x), np.array(_WAYS)[:, None, None], problem.runs
         points = (self.x + xp.asarray(shares, x) * (x - self.x)).reshape((-1, x.shape[-1]))
         points = points if problem.proximal is not None else problem.family.refine(points, problem.data)
         asked = problem.take(np.tile(np.arange(count), len(_WAYS)))
-        values = asked.values(points) - asked.bounds
-        worst = values.max(axis=1).reshape(-1, count)
+        between = asked.values(points) - asked.bounds
+        worst = between.max(axis=1).reshape(-1, count)
         best = np.where(np.isnan(worst), np.inf, worst).argmin(axis=0) * count + np.arange(count)
-        points, values = take_runs((points, values), best)
-        return self._or(points, values, runs, minimiser=True)
+        way = take_runs((points, between), best)
+        x, values = where_runs(way[1].max(axis=1) < values.max(axis=1), way, (x, values))
+        return self._or(x, values, minimiser=True)
 
-    def _or(self, x: Array, values: Any, runs: Any, *, minimiser: bool) -> Incumbent:
-        """Return the incumbent, or points (R, d) with these values in those of the ``runs`` where they are better."""
+    def _or(self, x: Array, values: Any, *, minimiser: bool) -> Incumbent:
+        """Return the incumbent, or points (R, d) with these values where they are better."""
         new = replace(self, x=x, values=values, upper=values.max(axis=1), minimiser=np.full(len(values), minimiser))
-        better: Incumbent = where_runs(runs & (new.upper < self.upper), new, self)
+        better: Incumbent = where_runs(new.upper < self.upper, new, self)
         return better
 
 
@@ -198,6 +199,23 @@ class SaddleState:
     check: int
     samples: int
     failure: tuple[str | None, ...]
+
+    by_run: ClassVar[tuple[str, ...]] = ("x", "y", "size", "slack", "sums", "weight", "best", "active")
+    """The fields that hold a row of each run, but for the problem and the failures."""
+
+    def only(self, runs: Any) -> Self:
+        """Return the state of some of the runs (indices), so that the others cost nothing."""
+        parts = {name: take_runs(getattr(self, name), runs) for name in self.by_run}
+        failure = tuple(self.failure[j] for j in runs)
+        return replace(self, problem=self.problem.take(runs), failure=failure, **parts)
+
+    def joined(self, runs: Any, part: Self) -> Self:
+        """Return the state of all runs, of which ``part`` has what became of some (indices)."""
+        whole = {name: put_runs(getattr(self, name), runs, getattr(part, name)) for name in self.by_run}
+        failure = list(self.failure)
+        for j, one in zip(runs, part.failure, strict=True):
+            failure[j] = one
+        return replace(part, problem=self.problem, failure=tuple(failure), **whole)
 
 
 class ExactOracle(Oracle):
@@ -287,14 +305,10 @@ class ExactOracle(Oracle):
 
     def _window(self, state: Any, points: Sequence[Array], most: float) -> Any:
         """End a window: evaluate its averages and the ``points``, and end the runs whose gap is small enough."""
-        x, dual = state.x, state.dual
+        x, runs = state.x, np.flatnonzero(state.active)
         xp = namespace(x)
-        some, last = state.weight > 0, (state.y.weights, dual.scaled(state.y))
-        mean = layout(x, dual).split(xp.asarray(state.sums / xp.where(some, state.weight, state.weight + 1.0), x))
-        average, duals = where_runs(some, (mean.x, (mean.y, mean.a)), (x, last))
         with np.errstate(over="ignore", invalid="ignore"):
-            few = max(2, min(_PASSES, state.steps // 2))
-            best = state.best.better(state.problem, [average, *points], [last, duals], state.active, few)
+            best = put_runs(state.best, runs, _evaluated(state, points, runs)) if runs.size else state.best
             gap, wanted = best.upper - best.lower, self.relative_accuracy * np.abs(best.upper)
             done = gap <= np.maximum(wanted, state.target)
             slack = _SLACK * np.where(np.isfinite(gap), gap, np.abs(best.upper))
@@ -308,6 +322,20 @@ class ExactOracle(Oracle):
             weight=0.0 * state.weight,
             check=max(state.steps + 1, int(self._lengthening * state.steps)),
         )
+
+
+def _evaluated(state: SaddleState, points: Sequence[Array], runs: Any) -> Incumbent:
+    """Return the incumbents of some runs (indices) after exact evaluation of what a window of theirs has led to."""
+    dual = state.dual
+    kept = (state.x, state.y, state.sums, state.weight, state.best, tuple(points))
+    x, y, sums, weight, best, points = take_runs(kept, runs)
+    xp = namespace(x)
+    some, last = weight > 0, (y.weights, dual.scaled(y))
+    mean = layout(x, dual).split(xp.asarray(sums / xp.where(some, weight, weight + 1.0), x))
+    average, duals = where_runs(some, (mean.x, (mean.y, mean.a)), (x, last))
+    few = max(2, min(_PASSES, state.steps // 2))
+    found: Incumbent = best.better(state.problem.take(runs), [average, *points], [last, duals], few)
+    return found
 
 
 def layout(x: Array, dual: PerspectiveGenerator, **more: int) -> Layout:

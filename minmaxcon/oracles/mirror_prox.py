@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class MirrorProxState(SaddleState):
 
     field: Field
     missed: Any
+
+    by_run: ClassVar[tuple[str, ...]] = (*SaddleState.by_run, "field", "missed")
 
 
 class MirrorProx(ExactOracle):
@@ -117,22 +119,30 @@ class MirrorProx(ExactOracle):
         """See :meth:`Oracle.begin`; nothing is random, so the confidence is 1."""
         steps = self.steps or (_ALONE if effort is None else _FIRST)
         first, field = self._first(problem, start, accuracy, steps * (effort or 1.0), _FIRST_WINDOW)
-        given = {name: getattr(first, name) for name in SaddleState.__dataclass_fields__}
+        given = {one.name: getattr(first, one.name) for one in fields(first)}
         return MirrorProxState(**given, field=field, missed=np.zeros(problem.runs, dtype=int))
 
     def advance(self, state: MirrorProxState) -> MirrorProxState:
         """See :meth:`Oracle.advance`: some trials, as many as the size of the data allows."""
+        if self.finished(state):
+            return state
         problem = state.problem
         rows = 1 if problem.family.knows_means(problem.data) else int(problem.data.size or 1)
         count = min(max(1, min(50, _SAMPLES_AT_ONCE // (rows * problem.runs))), state.limit - state.steps)
+        runs = np.flatnonzero(state.active)  # those that have ended cost nothing
+        part = state.only(runs)
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(count):
-                state = self._trial(state)
-                if state.steps >= min(state.check, state.limit) or not state.active.any():
-                    state = self._restarted(self._window(state, [state.x], 2.0), state)
-                if self.finished(state):
+                part = self._trial(part)
+                if part.steps >= min(part.check, part.limit) or not part.active.any():
+                    part = self._restarted(self._window(part, [part.x], 2.0), part)
+                if self.finished(part):
                     break
-        return state
+                if not part.active.all():
+                    state = state.joined(runs, part)
+                    runs = np.flatnonzero(state.active)
+                    part = state.only(runs)
+        return state.joined(runs, part)
 
     def _restarted(self, state: MirrorProxState, before: MirrorProxState) -> MirrorProxState:
         """Return the state after a window, moved to a minimiser of the Lagrangian that proved to be the best point."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -165,7 +165,7 @@ class VarianceReduced(ExactOracle):
         anchor_x, anchor_y = problem.primal.gradient(x), mirror.coordinates(first.y)
         xp = namespace(x)
         epoch = xp.double(xp.zeros((x.shape[0], _epoch_layout(x, first.dual).width), x))
-        given = {name: getattr(first, name) for name in SaddleState.__dataclass_fields__}
+        given = {one.name: getattr(first, one.name) for one in fields(first)}
         epochs = self.epochs or (_ALONE if effort is None else _FIRST)
         given |= {"limit": length * int(np.ceil(epochs * (effort or 1.0) - 1e-6)), "check": length}
         return VarianceReducedState(

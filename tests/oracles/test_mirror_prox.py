@@ -191,6 +191,30 @@ def test_a_run_of_many_equals_the_run_alone(name: str) -> None:
             assert many[part][j] == pytest.approx(value[0], abs=1e-9), part
 
 
+def test_runs_that_have_ended_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are evaluated of runs that go on alone, in trials and at the ends of windows."""
+    problem, sizes = cases.problem("worst_group"), []
+    levels = level_of("worst_group") + np.array([0.0, 0.5, 1.0])  # above f*, where the sign is soon known
+    oracle = mm.MirrorProx(steps=100, relative_accuracy=0.01)
+    evaluate = type(problem.family).evaluate
+
+    def seen(self: Any, x: Array, batch: mm.Batch) -> mm.Evaluation:
+        sizes.append(len(x))
+        return evaluate(self, x, batch)
+
+    monkeypatch.setattr(type(problem.family), "evaluate", seen)
+    monkeypatch.setattr("minmaxcon.oracles.mirror_prox._SAMPLES_AT_ONCE", 1)  # a trial between two looks at the clock
+    state = oracle.begin(problem.at_level(levels), start(problem, 3))
+    known = []
+    while not oracle.finished(state):
+        before, sizes = state.active.sum(), sizes[:0]
+        state = oracle.advance(state)
+        known.append((int(before), int(state.active.sum()), max(sizes)))
+    alike = [(going, most) for going, after, most in known if going == after]
+    assert {going for going, _ in alike} >= {2, 3}
+    assert all(going == most for going, most in alike)
+
+
 def test_engines_agree_and_nothing_is_random() -> None:
     problem, torch = cases.problem("fair_auc_inter"), cases.problem("fair_auc_torch")
     oracle = mm.MirrorProx(steps=40, relative_accuracy=0.0)
