@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
-from cyclopts.exceptions import UnusedCliTokensError
+from cyclopts.exceptions import UnknownOptionError, UnusedCliTokensError
 
 import minmaxcon as mm
 from minmaxcon.cli import check, compare, listing, new_problem, predict, solve, verify
@@ -164,6 +164,16 @@ def _usage(error: CycloptsError, words: Sequence[str]) -> str:
         word = error.unused_tokens[0]
         near = difflib.get_close_matches(word, [name for name in error.app or () if not name.startswith("-")], n=1)
         text = f"unexpected argument {word!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+    elif isinstance(error, UnknownOptionError) and (error.token.keyword or "").startswith("--"):
+        text = _unknown_option(error)
     else:
         text = one_line(str(error))
     return f"{text} See '{chain} --help'."
+
+
+def _unknown_option(error: UnknownOptionError) -> str:
+    """Name an option that is not there and the nearest one, compared without the dashes, which all names share."""
+    word = str(error.token.keyword)
+    names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
+    near = difflib.get_close_matches(word[2:], [name[2:] for name in names if name.startswith("--")], n=1)
+    return f"Unknown option: {one_line(word)}." + (f" Did you mean --{near[0]}?" if near else "")

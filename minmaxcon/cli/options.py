@@ -282,16 +282,21 @@ def _as_options(text: str, options: Collection[str]) -> str:
             return f"--{dashed}" if word == "True" else f"--no-{dashed}"
         if text is not None or word is not None:
             return f"--{dashed} {shlex.quote(text) if word is None else word}"
-        return f"--{dashed}" if "_" in name or found["none"] is not None else name
+        return f"--{dashed}" if "_" in name or found["alone"] is not None else name
 
-    return re.sub(rf"(?<![\w/'\"`.=-])(?P<name>{names}){_GIVEN}", typed, text)
+    return re.sub(_WRITTEN.format(names=names), typed, text, flags=re.VERBOSE)
 
 
-_VALUE = (
-    r"""=(?:(?P<quote>["'])(?P<text>.*?)(?P=quote)|(?P<word>(?!None\b)[\w+-]+(?:\.\d+)?)|(?P<none>)(?=[\s,;:).]|$))"""
-)
-_GIVEN = rf"""(?:{_VALUE}|(?![\w/'"`(=-]|\.\w))"""
-"""The end of the name of an option: a value as Python writes it, "=" alone, or the end of the word."""
+_WRITTEN = r"""
+    (?<![\w/'"`.=-])                              # neither inside a word, a path or quotes, nor a value
+    (?P<name>{names})
+    (?: =(?P<quote>["'])(?P<text>.*?)(?P=quote)   # engine="torch"
+      | =(?P<word>(?!None\b)[\w+-]+(?:\.\d+)?)    # rows=0, strict=True; None is what is not typed
+      | (?P<alone>=)(?=[\s,;:).]|$)               # protected=
+      | (?![\w/'"`(=-]|\.\w)                      # max_gap, at the end of a word
+    )
+"""
+"""The name of an option as Python writes it, with its value or without."""
 
 
 def one_line(text: str) -> str:

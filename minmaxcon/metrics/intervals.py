@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -104,6 +104,41 @@ class AUCEstimate:
     def defined(self) -> bool:
         """Whether the value is a number."""
         return not math.isnan(self.value)
+
+    def for_new_rows(self, share: float) -> AUCEstimate:
+        r"""Return the estimate with an interval for the same measure of new rows.
+
+        The interval of an estimate is about the population that its rows were drawn from. New rows are a draw of their
+        own, whose chance comes on top: with n rows and m new ones, in the same proportions, the difference of both
+        values has :math:`1 + n/m` times the variance, so that the end points move away from the value by
+        :math:`\sqrt{1 + n/m}`.
+
+        Parameters
+        ----------
+        share : float
+            m / n: the number of new rows over the number of rows that the estimate is from.
+
+        Raises
+        ------
+        InvalidInput
+            The share is not positive and finite.
+
+        Examples
+        --------
+        >>> from minmaxcon.metrics import auc_with_interval
+        >>> found = auc_with_interval([0.9, 0.7, 0.6, 0.4], [0.5, 0.3, 0.2, 0.1])
+        >>> found.lower > found.for_new_rows(0.5).lower
+        True
+        """
+        share = number("share", share, "must be positive and finite: new rows for each row.", above=0.0)
+        wider, least = math.sqrt(1.0 + 1.0 / share), 0.0 if self.p_value is None else -1.0
+        return replace(
+            self,
+            lower=max(least, self.value - wider * (self.value - self.lower)),
+            upper=min(1.0, self.value + wider * (self.upper - self.value)),
+            method=f"{self.method}, for new rows" if self.method else "",
+            p_value=None,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON knows them: None in the place of NaN."""

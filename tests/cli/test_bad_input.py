@@ -83,6 +83,8 @@ def test_files(call: Callable[..., Any], tmp_path: Path, change: Any, words: tup
         (["--test-fraction", "x"], ("--test-fraction", '"x"')),
         (["--solver", "sfl"], ("--solver='sfl'", "did you mean 'sfls'?")),
         (["--kapa", "1"], ("--kapa", "Did you mean --kappa?", "'minmaxcon solve fair_auc --help'")),
+        (["--max-gab", "1"], ("Unknown option: --max-gab. Did you mean --max-gap?",)),
+        (["--train", "t.csv"], ("Unknown option: --train. See 'minmaxcon solve fair_auc --help'",)),
         (["--data"], ("--data requires an argument",)),
         (["--alpha", "1"], ("--alpha=1.0: needs --max-gap; without one there is no penalty",)),
         (["--device", "cuda"], ("--device='cuda': NumPy", "need --engine torch or --engine jax.")),

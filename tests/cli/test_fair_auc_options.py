@@ -26,7 +26,7 @@ def test_a_column_that_is_not_there_is_named_by_its_option(call: Callable[..., A
 def test_ridge_penalties_of_a_target(call: Callable[..., Any], table: Path) -> None:
     """The option is the estimator's alpha, over the training rows; where it cannot act it is refused."""
     common = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--quiet")
-    assert call(*common, "--max-gap", 0.1, "--alpha", "cv").status == 0
+    assert call(*common, "--max-gap", 0.1, "--alpha", "auto").status == 0
     found = call(*common, "--max-gap", 0.1, "--alpha", 50, "--json")
     assert found.status == 0
     assert json.loads(found.out)["settings"]["alpha"] == 50
@@ -35,21 +35,22 @@ def test_ridge_penalties_of_a_target(call: Callable[..., Any], table: Path) -> N
     for words, says in (
         (("--alpha", 1), "--alpha=1"),
         (("--max-gap", 0.1, "--alpha", -1), "at least 0"),
-        (("--max-gap", 0.1, "--alpha", "much"), "'much' is neither a number nor cv"),
-        (("--max-gap", 0.1, "--alpha", "cv", "--model", "mlp"), "linear models"),
+        (("--max-gap", 0.1, "--alpha", "much"), "'much' is neither a number nor auto"),
+        (("--max-gap", 0.1, "--alpha", "auto", "--model", "mlp"), "linear models"),
     ):
         done = call(*common, *words)
         assert (done.status, says in done.err) == (2, True), done.err
 
 
 def test_a_penalty_from_the_command_is_that_of_the_estimator() -> None:
-    """The same alpha on the same rows gives the same coefficients, chosen by folds or given."""
+    """The same alpha on the same rows gives the same coefficients, chosen or given."""
     dataset = load_dataset("loanapp", seed=0)
     rows, directions = dataset.train, []
-    for alpha in (300.0, "cv"):
+    for alpha in (300.0, "auto"):
         problem = mm.load_problem("fair_auc", max_gap=1.0, alpha=alpha)
         x = np.asarray(mm.solve(problem, seed=0).x)
-        fitted = FairAUCClassifier("inter_group", max_gap=1.0, alpha=alpha, random_state=0, standardize=False)
+        own = None if alpha == "auto" else alpha
+        fitted = FairAUCClassifier("inter_group", max_gap=1.0, alpha=own, random_state=0, standardize=False)
         fitted.fit(rows.features, rows.label, sensitive_features=rows.group)
         w = fitted.coef_[0]
         assert w @ x / (np.linalg.norm(w) * np.linalg.norm(x)) > 0.999
@@ -72,8 +73,8 @@ def test_the_objective_of_a_result_has_its_penalty(
     assert "NOT CONFIRMED" not in said.partition("upper")[0], said
 
 
-def test_a_strength_that_folds_choose_is_recorded(call: Callable[..., Any], table: Path) -> None:
-    words = ("--data", table, *FILE_OPTIONS, "--max-gap", 0.1, "--alpha", "cv", "--json", "--quiet")
+def test_a_strength_that_is_chosen_is_recorded(call: Callable[..., Any], table: Path) -> None:
+    words = ("--data", table, *FILE_OPTIONS, "--max-gap", 0.1, "--alpha", "auto", "--json", "--quiet")
     assert json.loads(call("solve", "fair_auc", *words).out)["settings"]["alpha"] > 0
 
 

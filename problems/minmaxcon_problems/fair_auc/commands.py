@@ -68,7 +68,7 @@ def report(
     metric: str = "inter_group",
     max_gap: str = "0.05",
     model: str = "linear",
-    alpha: str | None = None,
+    alpha: float | None = None,
     use_group: Flag = False,
     title: str = "Fairness report",
     seed: Whole = 0,
@@ -79,7 +79,7 @@ def report(
 
     The page needs no network. It shows what was asked and reached on both parts with intervals, rows of each label and
     group, ROC curves and scores by group, calibration, the price of the limit, coefficients, settings and versions.
-    The model is that of FairAUCClassifier, which chooses a ridge penalty where rows are few.
+    The model is that of FairAUCClassifier.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def report(
     model
         The scoring model, linear or mlp.
     alpha
-        Strength of the ridge penalty or of weight decay, or cv.
+        Strength of the ridge penalty, which is chosen by default, or of weight decay.
     use_group
         Whether the model may read the group.
     title
@@ -126,13 +126,13 @@ def report(
     from minmaxcon.results import check_file
 
     from .estimator import FairAUCClassifier
+    from .estimator.training import FitWarning
     from .plugin import FairAUC
 
     output = Output(json=False, quiet=quiet)
     check_file(out, overwrite=overwrite)
     gaps = _numbers(max_gap, "max_gap")
     wanted: Any = gaps if len(gaps) > 1 else gaps[0]
-    strength: Any = alpha if alpha is None or alpha == "cv" else _numbers(alpha, "alpha")[0]
     columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
     with output.guarded():
         rows = FairAUC().dataset(data, data_dir, columns, keep_sensitive, test_fraction, False, seed)
@@ -152,7 +152,7 @@ def report(
             metric,
             max_gap=wanted,
             model=model,
-            alpha=strength,
+            alpha=alpha,
             use_group=use_group,
             positive=rows.train.label_values[1],
             protected=rows.train.group_values[1],
@@ -165,7 +165,7 @@ def report(
         X, y, group = parts(rows.test)
         fair.report(out, X, y, sensitive_features=group, title=title, rows_name="held-out rows", overwrite=overwrite)
         found = fair.measure(X, y, sensitive_features=group)
-    for note in (*rows.notes, *(str(one.message) for one in told if fair.reason_ not in str(one.message))):
+    for note in (*rows.notes, *(str(one.message) for one in told if not issubclass(one.category, FitWarning))):
         output.note(f"note: {one_line(note)}")
     output.result(
         f"{fair.status_.name}: {fair.reason_}\ntraining rows: gap {fair.gap_}, AUC {fair.auc_}\n"

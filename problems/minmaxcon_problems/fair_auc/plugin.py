@@ -50,7 +50,7 @@ class FairAUC(mm.ProblemPlugin):
         *,
         max_gap: float | Sequence[float] | None = None,
         objective: str | None = None,
-        alpha: float | Literal["cv"] | None = None,
+        alpha: float | Literal["auto"] | None = None,
         data_dir: str | Path | None = None,
         label: Any = None,
         positive: Any = None,
@@ -87,9 +87,9 @@ class FairAUC(mm.ProblemPlugin):
         objective : {"auc", "quadratic_auc", "logistic"}, optional
             What is best subject to ``max_gap``: the AUC itself (auc, the default), its quadratic loss (quadratic_auc),
             or the logistic loss (logistic). With ``kappa`` it is always the quadratic loss, and nothing can be chosen.
-        alpha : float or "cv", optional
+        alpha : float or "auto", optional
             With ``max_gap``, strength of the ridge penalty of a linear model, in the unit of scikit-learn's Ridge on
-            standardised features (cv takes the one of best AUC on rows left out), or weight decay of a network. None by
+            standardised features (auto chooses it as FairAUCClassifier does), or weight decay of a network. None by
             default.
         data_dir : path, optional
             Folder with the files of the named data sets.
@@ -155,7 +155,7 @@ class FairAUC(mm.ProblemPlugin):
             loss = named_objective("auc" if objective is None else objective, c1, c2)
             common: dict[str, Any] = {"metric": resolved, "max_gap": max_gap, "objective": loss, "seed": seed}
             linear = isinstance(scorer, mm.Linear)
-            if alpha == "cv" and not linear:
+            if alpha == "auto" and not linear:
                 raise mm.InvalidInput("alpha", alpha, "is for linear models; give a network a number.")
             common["ridge" if linear else "decay"] = _ridge(alpha, dataset, seed)
             target = Target(**common, model=scorer, radius=radius)
@@ -346,23 +346,23 @@ class FairAUC(mm.ProblemPlugin):
 def _check_alpha(alpha: Any, max_gap: Any) -> None:
     if alpha is not None and max_gap is None:
         raise mm.InvalidInput("alpha", alpha, "needs max_gap; without one there is no penalty.")
-    if not (alpha is None or alpha == "cv"):
+    if not (alpha is None or alpha == "auto"):
         try:
             number("alpha", float(alpha), "", least=0.0)
         except (TypeError, ValueError):
-            raise mm.InvalidInput("alpha", alpha, 'must be a number of at least 0, or "cv".') from None
+            raise mm.InvalidInput("alpha", alpha, 'must be a number of at least 0, or "auto".') from None
 
 
 def _ridge(alpha: Any, dataset: Dataset, seed: int) -> float:
-    """Return the variance of the noise that a strength, or the one that folds choose, takes features to have."""
+    """Return the variance of the noise that a strength, or the one that is chosen, takes features to have."""
     if alpha is None:
         return 0.0
     rows = dataset.train
-    if alpha != "cv":
+    if alpha != "auto":
         return float(alpha) / len(rows)
     from .estimator.shrinkage import chosen_shrinkage
 
-    found = chosen_shrinkage(rows.features, rows.label > 0, rows.group > 0, None, float(len(rows)), seed)
+    found = chosen_shrinkage(rows.features, rows.label > 0, None, float(len(rows)), seed)
     return 1.0 / len(rows) if found is None else found.noise
 
 

@@ -137,8 +137,8 @@ def _check_alpha(estimator: Any, kappa: float | None) -> None:
         raise mm.InvalidInput("alpha", alpha, "is used with max_gap only; leave it out with kappa.")
     if alpha is not None and estimator.method != "following":
         raise mm.InvalidInput("alpha", alpha, 'needs method "following"; leave it out.')
-    if not (alpha is None or (isinstance(alpha, str) and alpha == "cv")):
-        number("alpha", alpha, 'must be a number of at least 0, "cv" or None.', least=0.0)
+    if alpha is not None:
+        number("alpha", alpha, "must be a number of at least 0; None chooses it.", least=0.0)
 
 
 def signs_of(monotonic_cst: Any, names: Sequence[str], *, named: bool, use_group: str) -> Any:

@@ -1,47 +1,58 @@
-r"""The strength of a ridge penalty by cross-validation: a whole path of strengths from one decomposition a fold.
+r"""The strength of a ridge penalty, by an estimate in closed form of the AUC that each strength has on new rows.
 
-On the training part of a fold let S be the covariance within the classes and :math:`\delta` the difference of their
-means. Ridge regression of the labels, with alpha for n rows, ranks rows by :math:`w = (S + \tau I)^{-1}\delta`,
-:math:`\tau = \alpha/n`; with the singular values s and vectors V of the rows less their class means,
+Let :math:`\delta` be the difference of the class means and S the mean of the classes' covariances. Ridge :math:`\tau`
+ranks rows by :math:`w = (\hat S + \tau I)^{-1}\hat\delta`. On new rows of normal classes that is an AUC of
+:math:`\Phi(w^\top\delta / \sqrt{2 w^\top S w})`. The training rows overstate it: w follows the errors of
+:math:`\hat\delta`, whose covariance is S/m with :math:`1/m = 1/n_+ + 1/n_-`, and :math:`\hat S` is too small along w.
+With eigenvalues :math:`s_j` of :math:`\hat S`, components :math:`z_j` of :math:`\hat\delta` along its eigenvectors and
+degrees of freedom :math:`k = \sum_j s_j/(s_j + \tau)`, both are taken away in
 
-.. math:: w = V\Bigl(\frac1{s^2 + \tau} - \frac1\tau\Bigr)V^\top\delta + \frac1\tau\delta .
+.. math:: \widehat{AUC}(\tau) = \Phi(t_\tau), \quad
+    t_\tau = \frac{(1 - k/N)\sum_j z_j^2/(s_j + \tau) - k/m}{\sqrt{2\sum_j s_j z_j^2/(s_j + \tau)^2}}, \quad N = 4m - 2,
 
-The strength is the one of the best AUC on the rows left out, averaged over folds; of equally good ones the largest.
+which is consistent where rows and features grow in proportion [1]_. One decomposition serves all strengths, no rows
+are left out, and nothing is drawn.
+
+Of the strengths that rows cannot tell from the best one the largest is chosen, by the rule of one standard error [2]_:
+scores whose correlation within the classes is r have values t with a difference of standard error
+:math:`\sqrt{(1 - r)/m}`. An AUC hardly sees how far w follows directions in which features vary little, but gaps do,
+which are measured on fewer rows.
+
+References
+----------
+.. [1] A. Zollanvari and E. R. Dougherty, Generalized consistent error estimator of linear discriminant analysis, IEEE
+   Transactions on Signal Processing 63 (2015), 2804-2814.
+.. [2] L. Breiman, J. Friedman, R. Olshen and C. Stone, Classification and Regression Trees (1984), section 3.4.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
-from minmaxcon import metrics
+from minmaxcon_problems.fair_auc.target.objectives import auc_curvature
 
-__all__ = ["FEW", "Shrinkage", "chosen_shrinkage", "folds_of"]
+__all__ = ["Shrinkage", "chosen_shrinkage"]
 
-FEW = 20
-"""Rows of the rarer class for each feature, below which the strength is chosen by cross-validation by default.
-
-Fewer than 10 to 20 events a variable is what clinical statistics calls too few (Peduzzi et al., 1996).
-"""
-
-_STRENGTHS = np.logspace(-4, 2, 13)
-""":math:`\\tau`, in units of the features' mean variance."""
-
-_FOLDS, _ROUNDS = 5, 4
+_STRENGTHS = np.append(0.0, np.logspace(-5, 1, 25))
+""":math:`\tau`, in units of the features' median variance; at the last one means are nearly all that counts."""
 
 _MOST = 2000
-"""Rows that the strength is chosen on, at most."""
+"""Features above which not they are decomposed but the rows, of which a sample of at most so many is taken."""
+
+_RANK = 1e-9
+"""Eigenvalues that are smaller than this share of the largest one are 0 up to rounding."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Shrinkage:
-    """Strengths ``alphas`` (A,), the AUC on rows left out for each, ``aucs`` (A,), and the one chosen, ``alpha``.
+    """Strengths ``alphas`` (A,), the AUC on new rows that is estimated for each, ``aucs`` (A,), and the one chosen.
 
-    ``noise`` is its variance for all rows and ``auc`` the AUC of the one chosen; there were ``folds`` folds in each of
-    ``rounds`` rounds.
+    It is ``alpha``, of the AUC ``auc``; ``noise`` is its variance for all rows. An estimate is NaN where rows leave none.
     """
 
     alphas: Any
@@ -49,64 +60,44 @@ class Shrinkage:
     alpha: float
     noise: float
     auc: float
-    folds: int
-    rounds: int
-
-
-def folds_of(strata: Any, folds: int, rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows to train on and those left out, of folds in which every stratum has its share.
-
-    ``strata`` (n,) are whole numbers. The first of the larger folds changes from stratum to stratum.
-    """
-    order = rng.permutation(len(strata))
-    place = np.empty(len(strata), dtype=np.int64)
-    ranked = order[np.argsort(strata[order], kind="stable")]
-    place[ranked] = np.arange(len(strata)) % folds
-    for fold in range(folds):
-        yield np.flatnonzero(place != fold), np.flatnonzero(place == fold)
 
 
 def chosen_shrinkage(
-    features: Any, positive: Any, group: Any, row_weight: Any, total: float, seed: int
+    features: Any, positive: Any, row_weight: Any, total: float, seed: int, shifts: int = 0
 ) -> Shrinkage | None:
     """Choose a strength for features (n, d), dense or CSR, and a mask (n,) of the positive rows.
 
-    Folds keep the shares of labels and of ``group`` (n,), whole numbers. A row stands for ``row_weight`` (n,) rows, all
-    rows for ``total``; equal rows count as one of their summed weight, so that it makes no difference whether a row is
-    repeated or weighted. It is None where a class has too few different rows to be in
-    every part.
+    The last features are ``shifts`` of groups, which hardly count in a penalty: the others are judged by what they tell
+    beside them. A row stands for ``row_weight`` (n,) rows, all rows for ``total``. It is None where a class has too few rows to tell.
     """
-    rng, count = np.random.default_rng(seed), len(positive)
+    count, wide = len(positive), features.shape[1] > _MOST
     weight: Any = np.ones(count) if row_weight is None else np.asarray(row_weight, dtype=np.float64)
-    if count > _MOST:
-        chosen = _subsample(positive, rng)
-        features, positive, group, weight = features[chosen], positive[chosen], group[chosen], weight[chosen]
-    rows = np.asarray(features.toarray() if hasattr(features, "tocsr") else features, dtype=np.float64)
-    used = len(rows)
-    whole = np.column_stack([positive, group, rows])
-    _, first, inverse = np.unique(whole, axis=0, return_index=True, return_inverse=True)
-    weight = np.bincount(inverse.ravel(), weight)
-    rows, positive, group = rows[first], positive[first], group[first]
-    folds = int(min(_FOLDS, positive.sum(), (~positive).sum()))
-    if folds < 2:
+    if wide and count > _MOST:
+        kept = _subsample(positive, np.random.default_rng(seed))
+        features, positive, weight = features[kept], positive[kept], weight[kept]
+    parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
+    m = 1.0 / float(np.sum([1.0 / size for size in _sizes(weight, parts)]))
+    if 4.0 * m < 3.0:
         return None
-    share = weight / weight.sum()
-    variance = float(share @ ((rows - share @ rows) ** 2).mean(axis=1))
-    noise = _STRENGTHS * max(variance, 1e-300)
-    found = [
-        _left_out(rows, positive, weight, noise, train, rest)
-        for _ in range(_ROUNDS)
-        for train, rest in folds_of(2 * group.astype(np.int64) + positive, folds, rng)
-        if all(positive[part].any() and not positive[part].all() for part in (train, rest))
-    ]
-    if not found:
+    classes, weights = [features[part] for part in parts], [weight[part] for part in parts]
+    spectrum = (_Spectrum.of_rows if wide else _Spectrum.of_features)(classes, weights, shifts)
+    noise = _STRENGTHS * spectrum.unit
+    found, errors = spectrum.estimated(noise, m)
+    if np.isnan(found).all():
         return None
-    aucs = np.mean(found, axis=0)
-    best = int(np.flatnonzero(aucs >= aucs.max() - 1e-12)[-1])
-    # Noise of a given variance hurts less where rows are many: alpha, which does not, carries over to all rows.
-    variances = noise * (used / count)
-    alphas = variances * total
-    return Shrinkage(alphas, aucs, float(alphas[best]), float(variances[best]), float(aucs[best]), folds, _ROUNDS)
+    best = int(np.nanargmax(found))
+    chosen, aucs = int(np.flatnonzero(found[best] - found <= errors[best] + 1e-12)[-1]), ndtr(found)
+    # A variance of noise hurts less where rows are many: alpha, which does not, carries over to all rows.
+    noise = noise * (len(positive) / count)
+    return Shrinkage(noise * total, aucs, float(noise[chosen] * total), float(noise[chosen]), float(aucs[chosen]))
+
+
+def _sizes(weight: Any, parts: Sequence[Any]) -> list[float]:
+    """Return how many rows each part has: copies, where weights are whole numbers, else Kish's effective number."""
+    if np.array_equal(np.rint(weight), weight) and weight.max() < 2**53:
+        unit = float(np.gcd.reduce(weight.astype(np.int64)))
+        return [float(weight[part].sum()) / unit for part in parts]
+    return [float(weight[part].sum() ** 2 / (weight[part] @ weight[part])) for part in parts]
 
 
 def _subsample(positive: Any, rng: np.random.Generator) -> Any:
@@ -117,25 +108,75 @@ def _subsample(positive: Any, rng: np.random.Generator) -> Any:
     return np.sort(np.concatenate(parts))
 
 
-def _left_out(rows: Any, positive: Any, weight: Any, noise: Any, train: Any, rest: Any) -> Any:
-    """Return the AUC (A,) on the rows left out for each strength."""
-    mine, side, own = rows[train], positive[train], weight[train]
-    shares = [np.where(side == label, own, 0.0) for label in (True, False)]
-    means = [share @ mine / share.sum() for share in shares]
-    centred = (mine - np.where(side[:, None], *means)) * np.sqrt(own / own.sum())[:, None]
-    delta = means[0] - means[1]
-    tall = len(centred) >= centred.shape[1]  # decompose the smaller matrix of products
-    if tall:
-        squares, vectors = np.linalg.eigh(centred.T @ centred)
-        squares = np.maximum(squares, 0.0)
+@dataclass(frozen=True, eq=False, slots=True)
+class _Spectrum:
+    """Eigenvalues (J,) of the mean covariance, components (J,) of the difference of means along its eigenvectors.
+
+    ``beyond`` is the squared difference in the null space, and ``unit`` the features' median variance.
+    """
+
+    values: Any
+    along: Any
+    beyond: float
+    unit: float
+
+    @classmethod
+    def of_features(cls, classes: Sequence[Any], weights: Sequence[Any], shifts: int) -> _Spectrum:
+        """Return the spectrum of rows, dense or CSR, of two classes with their weights, less the last features."""
+        means = [np.asarray(rows.T @ (own / own.sum())).ravel() for rows, own in zip(classes, weights, strict=True)]
+        delta = means[1] - means[0]
+        covariance = auc_curvature(0.25)(classes, weights, ()) - 0.5 * np.outer(delta, delta)
+        if shifts:
+            slopes = np.linalg.lstsq(covariance[-shifts:, -shifts:], covariance[-shifts:, :-shifts], rcond=None)[0]
+            covariance = covariance[:-shifts, :-shifts] - covariance[:-shifts, -shifts:] @ slopes
+            delta = delta[:-shifts] - delta[-shifts:] @ slopes
+        values, vectors = np.linalg.eigh(covariance)
         along = vectors.T @ delta
-        w = vectors @ (along[:, None] / (squares[:, None] + noise))
-    else:
-        _, singular, vectors = np.linalg.svd(centred, full_matrices=False)
-        along = vectors @ delta
-        part = along[:, None] * (1.0 / (singular[:, None] ** 2 + noise) - 1.0 / noise)
-        w = vectors.T @ part + delta[:, None] / noise
-    scores = (rows[rest] @ w).T
-    first, second = (positive[rest] == label for label in (True, False))
-    weights = None if np.ptp(weight) == 0 else (weight[rest][first], weight[rest][second])
-    return np.asarray(metrics.auc(scores[:, first], scores[:, second], weights=weights))
+        seen = values > _RANK * max(float(values[-1]), 0.0)
+        return cls(values[seen], along[seen], float(along[~seen] @ along[~seen]), _unit(np.diagonal(covariance)))
+
+    @classmethod
+    def of_rows(cls, classes: Sequence[Any], weights: Sequence[Any], shifts: int) -> _Spectrum:
+        """Return the same from the products of rows, for fewer rows than features."""
+        dense = [np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=np.float64) for rows in classes]
+        shares = [own / own.sum() for own in weights]
+        means = [share @ rows for share, rows in zip(shares, dense, strict=True)]
+        delta, parts = means[1] - means[0], zip(dense, means, shares, strict=True)
+        centred = np.concatenate([(rows - mean) * np.sqrt(0.5 * share)[:, None] for rows, mean, share in parts])
+        if shifts:
+            slopes = np.linalg.lstsq(centred[:, -shifts:], centred[:, :-shifts], rcond=None)[0]
+            centred = centred[:, :-shifts] - centred[:, -shifts:] @ slopes
+            delta = delta[:-shifts] - delta[-shifts:] @ slopes
+        values, vectors = np.linalg.eigh(centred @ centred.T)
+        seen = values > _RANK * max(float(values[-1]), 0.0)
+        values = values[seen]
+        along = (vectors.T @ (centred @ delta))[seen] / np.sqrt(values)
+        return cls(values, along, max(float(delta @ delta - along @ along), 0.0), _unit((centred**2).sum(axis=0)))
+
+    def estimated(self, noise: Any, m: float) -> tuple[Any, Any]:
+        r"""Return :math:`t` (A,) for each variance of noise, and standard errors (A, A) of their differences.
+
+        It is at least 0, and NaN where rows leave no freedom to tell.
+        """
+        free = 4.0 * m - 2.0
+        values = self.values * (4.0 * m / free)  # each class has lost one row to its mean
+        apart = noise[:, None] + values
+        used = (values / apart).sum(axis=1)
+        w = self.along / apart
+        products = (w * values) @ w.T
+        norms = np.sqrt(np.diagonal(products))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            certain = self.beyond <= _RANK * float(self.along @ self.along)
+            outside = 0.0 * noise if certain else self.beyond / noise
+            signal = (1.0 - used / free) * (w @ self.along + outside) - used / m
+            found = signal / (np.sqrt(2.0) * norms)
+            correlation = np.nan_to_num(products / np.outer(norms, norms), nan=1.0)
+        found = np.maximum(np.nan_to_num(found, nan=0.0), 0.0)  # features that tell nothing have no scores
+        found = np.where(np.isfinite(outside) & (used < free), found, np.nan)
+        return found, np.sqrt(np.maximum(1.0 - correlation, 0.0) / m)
+
+
+def _unit(variances: Any) -> float:
+    """Return the median variance; the mean where most features are constant."""
+    found = float(np.median(variances))
+    return found if found > 0 else float(variances.mean()) or 1.0

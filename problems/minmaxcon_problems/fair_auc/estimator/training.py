@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,9 +29,9 @@ from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import feature_names
-from .shrinkage import FEW, Shrinkage, chosen_shrinkage, folds_of
+from .shrinkage import Shrinkage, chosen_shrinkage
 
-__all__ = ["Fitted", "fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
+__all__ = ["FitWarning", "Fitted", "fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
 
 
 def train(
@@ -90,6 +90,10 @@ def train(
         solution=solution,
     )
     return [fit]
+
+
+class FitWarning(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn has no types
+    """A warning of what the reason of the fit says as well."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -194,14 +198,15 @@ def fit_rows(
         part, row_weight = _sample(rows, row_weight, asked.target.seed)
         rows = rows.select(part)
     scaler = weighted_standardizer(rows.features, row_weight) if estimator.standardize else None
+    shifts = max(1, len(rows.each_group) - 1) if way else 0
     if scaler is not None:
         if way:
-            scaler = shifts_unpenalised(scaler, max(1, len(rows.each_group) - 1))
+            scaler = shifts_unpenalised(scaler, shifts)
         rows, validation = rows.scaled(scaler), None if validation is None else validation.scaled(scaler)
     width = rows.features.shape[1]
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
     asked = asked if constrained else Asked(target=unbound(asked.target, UNCONSTRAINED), gaps=(NO_TARGET,))
-    alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed)
+    alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed, shifts)
     strength = alpha / total if path is None else path.noise
     kind: dict[str, Any] = {"ridge" if isinstance(model, mm.Linear) else "decay": strength}
     signs = _signs(estimator, own, way, model, width)
@@ -315,6 +320,19 @@ def _signs(estimator: Any, own: tuple[str, ...], way: str, model: mm.Model, widt
     return np.concatenate([signs, np.zeros(width - len(signs), dtype=np.int8)])
 
 
+def _parts(strata: Any, folds: int, rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
+    """Yield the rows to train on and those left out, of folds in which every stratum has its share.
+
+    ``strata`` (n,) are whole numbers. The first of the larger folds changes from stratum to stratum.
+    """
+    order = rng.permutation(len(strata))
+    place = np.empty(len(strata), dtype=np.int64)
+    ranked = order[np.argsort(strata[order], kind="stable")]
+    place[ranked] = np.arange(len(strata)) % folds
+    for fold in range(folds):
+        yield np.flatnonzero(place != fold), np.flatnonzero(place == fold)
+
+
 _FOLDS, _ROUNDS, _IN_A_FOLD = 5, 2, 5
 """Folds of rows left out, rounds of them, and the least rows of each combination of label and group in each."""
 
@@ -331,7 +349,7 @@ def _folds(rows: LabelledData, target: Target) -> list[tuple[Any, Any]]:
             f" {_FOLDS} folds, and the smallest one has {fewest}; give more rows, or ask for the training rows.",
         )
     rng = np.random.default_rng(target.seed)
-    return [fold for _ in range(_ROUNDS) for fold in folds_of(code, _FOLDS, rng)]
+    return [fold for _ in range(_ROUNDS) for fold in _parts(code, _FOLDS, rng)]
 
 
 def _told_of_new_rows(left: LeftOut | None, fit: FairFit, rows: LabelledData) -> str:
@@ -419,12 +437,12 @@ def _warn_of(fitted: Fitted, judged: LabelledData) -> None:
     """Warn of all that a user of the model should know."""
     fit, told = fitted.fit, _overfit(fitted, judged)
     if fit.status in _MISSED:
-        warnings.warn(f"{fit.status}: {fit.reason}", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"{fit.status}: {fit.reason}", FitWarning, stacklevel=4)
     if is_constant(fit.model.predict(fit.parameters, judged.features)):
         message = "The model gives all rows one score: its AUC is one half, and its gap 0 says nothing."
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
     if told:
-        warnings.warn(told, ConvergenceWarning, stacklevel=4)
+        warnings.warn(told, FitWarning, stacklevel=4)
     off = [one for one in fitted.calibration if one.apparent]
     if off:
         worst = max(off, key=lambda one: abs(one.error))
@@ -437,33 +455,19 @@ def _warn_of(fitted: Fitted, judged: LabelledData) -> None:
 
 
 def _alpha_of(
-    estimator: Any, model: mm.Model, rows: LabelledData, row_weight: Any, total: float, seed: int
+    estimator: Any, model: mm.Model, rows: LabelledData, row_weight: Any, total: float, seed: int, shifts: int
 ) -> tuple[float, Shrinkage | None]:
     """Return the strength of the ridge penalty for scaled rows, and the path that it was chosen from."""
-    asked, linear = estimator.alpha, isinstance(model, mm.Linear)
-    if asked == "cv" and not linear:
-        raise mm.InvalidInput("alpha", asked, "is for linear models; give a network a number, or early_stopping.")
-    positive = rows.label > 0
-    if asked is None:
-        many = min(_different(rows.features, side) for side in (positive, ~positive)) >= FEW * rows.features.shape[1]
-        if many or not linear or estimator.kappa is not None or estimator.method != "following":
-            return 0.0, None
-    elif asked != "cv":
-        return float(asked), None
-    codes = np.stack([signs for _, _, signs in rows.each_group], axis=1) > 0
-    group = codes @ np.arange(1, codes.shape[1] + 1)
-    path = chosen_shrinkage(rows.features, positive, group, row_weight, total, seed)
+    if estimator.alpha is not None:
+        return float(estimator.alpha), None
+    if not isinstance(model, mm.Linear) or estimator.kappa is not None or estimator.method != "following":
+        return 0.0, None
+    path = chosen_shrinkage(rows.features, rows.label > 0, row_weight, total, seed, shifts)
     return (1.0, None) if path is None else (path.alpha, path)
 
 
-def _different(features: Any, chosen: Any) -> int:
-    """Return how many different rows were chosen: copies of a row are worth no more than its weight."""
-    mark = features @ np.random.default_rng(0).normal(size=features.shape[1])
-    return int(np.unique(np.round(mark[chosen], 9)).size)
-
-
 _OPTIMISM = 0.1
-"""By how much, beyond chance, the AUC of training rows may exceed that of rows left out without a word."""
+"""By how much, beyond chance, the AUC of training rows may exceed that of new ones without a word."""
 
 
 def _overfit(fitted: Fitted, rows: LabelledData) -> str:
@@ -473,13 +477,13 @@ def _overfit(fitted: Fitted, rows: LabelledData) -> str:
     chance = 2.0 * np.sqrt(sum(1.0 / size for size in sizes) / 12.0)  # two standard deviations where nothing is learnt
     if path is not None and area - path.auc > _OPTIMISM + chance:
         return (
-            f"The AUC is {area:.3f} on the training rows, but {path.auc:.3f} on rows left out of training"
-            f" ({path.folds} folds): give more rows or fewer features."
+            f"The AUC is {area:.3f} on the training rows, but an estimated {path.auc:.3f} on new ones: give more rows"
+            " or fewer features."
         )
     if path is None and features >= count and area > 1.0 - 1e-9:
         return (
             f"{features:,} features tell {count:,} rows apart: an AUC of 1 on them says nothing of other rows. Give"
-            ' more rows or fewer features, or alpha="cv".'
+            " more rows or fewer features, or leave out alpha."
         )
     return ""
 

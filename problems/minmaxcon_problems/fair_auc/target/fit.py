@@ -19,7 +19,7 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet
 
-from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds
+from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds, timed_out
 from .side_bounds import side_problem, solve_side_bounds
 
 __all__ = ["FairFit", "LeftOut", "fit_new_rows", "fit_path", "fit_target"]
@@ -606,11 +606,10 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
         least, better = judge.reached(found), other.area > found[1].value + _BETTER
         if gap < other.gap < least or (other.gap <= gap and (better or least > gap)):
             chosen, found, goal = other, other.on_train, other.goal
-    late = any(one.run.reason.startswith("The time limit") for one in (*runs, free))
+    late = any(timed_out(one.run) for one in (*runs, free))
     over = f"The time limit of {target.time_limit} s was reached."
-    if chosen.run.reason.startswith("The time limit"):  # the solves share it, and each names what was left for it
-        own = over + chosen.run.reason.partition(" was reached.")[2]
-        chosen = replace(chosen, run=replace(chosen.run, reason=own))
+    if timed_out(chosen.run) and chosen.run.status is mm.Status.BUDGET:  # solves share the limit, and name what was left
+        chosen = replace(chosen, run=replace(chosen.run, reason=over))
     turns = goal >= 0 and judge.turns(found)
     if turns:
         chosen = judge.turned(chosen)

@@ -20,7 +20,7 @@ from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, 
 from .ridge import Ridged, ridge_matrix
 from .signs import SignedBall
 
-__all__ = ["NO_TARGET", "Target", "build_target_problem", "comparison_masks", "observed", "signed_bounds"]
+__all__ = ["NO_TARGET", "Target", "build_target_problem", "comparison_masks", "observed", "signed_bounds", "timed_out"]
 
 NO_TARGET = 1.0
 """No two AUCs differ by more than this."""
@@ -249,3 +249,9 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
     positive = bool(observed(problem, free).values[0, 0] >= 0)
     other = np.where(goal >= 0, goal, NO_TARGET)
     return problem.with_bounds(goal, other) if positive else problem.with_bounds(other, goal)
+
+
+def timed_out(solution: mm.Solution) -> bool:
+    """Return whether a solve went on until its time limit."""
+    limit = solution.settings["time_limit"]
+    return limit is not None and solution.seconds >= limit

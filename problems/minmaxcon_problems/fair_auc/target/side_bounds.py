@@ -22,7 +22,7 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 
-from .problem import NO_TARGET, Target
+from .problem import NO_TARGET, Target, timed_out
 
 __all__ = ["side_problem", "solve_side_bounds"]
 
@@ -78,8 +78,7 @@ def solve_side_bounds(
 
     parts = (*first.certificate, *second.certificate), (*first.reason, *second.reason), (*first.status, *second.status)
     certificates, reasons, statuses = parts
-    late = any(reason.startswith("The time limit") for reason in reasons)
-    missed = "The time limit was reached." if late else "no pair of bounds meets it."
+    missed = "The time limit was reached." if timed_out(first) or timed_out(second) else "no pair of bounds meets it."
     return replace(
         second,
         x=pick("x"),
@@ -93,6 +92,7 @@ def solve_side_bounds(
         steps=first.steps + second.steps,
         samples=first.samples + second.samples,
         seconds=first.seconds + second.seconds,
+        settings={**second.settings, "time_limit": target.time_limit},
     )
 
 

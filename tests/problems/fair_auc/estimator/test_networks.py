@@ -252,7 +252,7 @@ def test_a_remedy_for_early_stopping_can_be_followed(rows: Rows) -> None:
 
 def test_options_of_networks_act_or_are_refused(rows: Rows) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"alpha": "cv", "model": "mlp"}, "is for linear models; give a network a number"),
+        ({"alpha": "cv", "model": "mlp"}, "alpha='cv': must be a number of at least 0; None chooses it"),
         ({"early_stopping": True}, "is for networks"),
         ({"n_init": 2}, "is for networks"),
         ({"n_init": 0, "model": "mlp"}, "n_init=0"),

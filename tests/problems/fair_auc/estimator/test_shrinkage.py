@@ -1,4 +1,4 @@
-"""The ridge penalty: its strength by cross-validation, and what training rows say of others."""
+"""The ridge penalty: its strength by the estimated AUC of new rows, and what training rows say of others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
+from minmaxcon.metrics import AUCStatistic
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 from minmaxcon_problems.fair_auc.estimator import shrinkage
 from minmaxcon_problems.fair_auc.estimator.shrinkage import chosen_shrinkage
@@ -27,61 +28,116 @@ def drawn(rows: int, features: int, seed: int, signal: int = 5) -> Rows:
     return Rows(X, y, group)
 
 
-@pytest.mark.parametrize("rows, features", [(90, 4), (40, 60)])
-def test_the_path_of_a_fold_is_that_of_shrunken_discriminants(rows: int, features: int) -> None:
-    X, y, _ = drawn(rows, features, 0)
-    train, rest, noise = np.arange(0, rows, 2), np.arange(1, rows, 2), np.array([0.01, 1.0, 30.0])
-    found = shrinkage._left_out(X, y > 0, np.ones(rows), noise, train, rest)
-    mine, side = X[train], y[train] > 0
-    centred = np.concatenate([mine[side] - mine[side].mean(axis=0), mine[~side] - mine[~side].mean(axis=0)])
-    delta = mine[side].mean(axis=0) - mine[~side].mean(axis=0)
-    for value, tau in zip(found, noise, strict=True):
-        w = np.linalg.solve(centred.T @ centred / len(train) + tau * np.eye(features), delta)
-        assert value == pytest.approx(roc_auc_score(y[rest], X[rest] @ w), abs=1e-12)
-    if rows > features:
-        plain = LinearDiscriminantAnalysis(solver="lsqr").fit(mine, side).decision_function(X[rest])
-        least = shrinkage._left_out(X, y > 0, np.ones(rows), np.array([1e-12]), train, rest)
-        assert least[0] == pytest.approx(roc_auc_score(y[rest], plain), abs=1e-12)
+def spectrum(rows: Rows, way: str = "of_features", shifts: int = 0, sparse: bool = False) -> Any:
+    classes = [rows.X[rows.y == label] for label in (0, 1)]
+    weights = [np.ones(len(part)) for part in classes]
+    return getattr(shrinkage._Spectrum, way)([csr_matrix(p) if sparse else p for p in classes], weights, shifts)
+
+
+def effective(y: Any) -> float:
+    return 1.0 / (1.0 / (y == 1).sum() + 1.0 / (y == 0).sum())
+
+
+def direction(rows: Rows, noise: float) -> Any:
+    first, second = rows.X[rows.y == 1], rows.X[rows.y == 0]
+    covariance = (np.cov(first.T) + np.cov(second.T)) / 2
+    return np.linalg.solve(covariance + noise * np.eye(len(covariance)), first.mean(axis=0) - second.mean(axis=0))
+
+
+@pytest.mark.parametrize("features, noise", [(5, 0.0), (60, 1.0), (120, 5.0), (250, 2.0)])
+def test_the_estimate_is_the_auc_of_new_rows(features: int, noise: float) -> None:
+    """On average of 20 draws of 300 rows of two normal classes; the AUC of the rows themselves is far off."""
+    found, true, own = [], [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y, shift = (rng.random(300) < 0.4).astype(int), np.linspace(1.0, 0.0, features) / np.sqrt(features / 5)
+        rows = Rows(rng.normal(size=(300, features)) + y[:, None] * shift, y, y)
+        t, _ = spectrum(rows).estimated(np.array([noise]), effective(y))
+        w = direction(rows, noise)
+        found.append(norm.cdf(t[0]))
+        true.append(norm.cdf(w @ shift / np.sqrt(2.0 * w @ w)))
+        own.append(roc_auc_score(y, rows.X @ w))
+    assert np.mean(found) == pytest.approx(np.mean(true), abs=0.015)
+    assert np.mean(own) > np.mean(true) + (0.0 if features == 5 else 0.05)
+
+
+def test_errors_of_differences_are_those_of_paired_aucs() -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(20_000) < 0.3).astype(int)
+    rows = Rows((rng.normal(size=(20_000, 4)) + 0.2 * y[:, None]) * [1.0, 0.6, 0.3, 0.1], y, y)
+    noise = np.array([0.001, 0.3])
+    t, errors = spectrum(rows).estimated(noise, effective(y))
+    one, other = (AUCStatistic.of(rows.X @ direction(rows, tau), y == 1, y == 0) for tau in noise)
+    assert errors[0, 1] * norm.pdf(t.mean()) == pytest.approx((one - other).estimate().standard_error, rel=0.1)
+    assert errors[0, 0] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("shifts", [0, 2])
+def test_rows_and_features_give_one_estimate(shifts: int) -> None:
+    """Products of features or of rows, dense or sparse; shifts are what regression on them takes away."""
+    rows, noise = drawn(40, 60, 0), np.array([0.01, 1.0, 30.0])
+    ways = [spectrum(rows, way, shifts, sparse) for way in ("of_features", "of_rows") for sparse in (False, True)]
+    found = [one.estimated(noise, effective(rows.y)) for one in ways]
+    for t, errors in found[1:]:
+        np.testing.assert_allclose(t, found[0][0], atol=1e-9)
+        np.testing.assert_allclose(errors, found[0][1], atol=1e-6)
+    if shifts:
+        inside = rows.X - np.stack([rows.X[rows.y == label].mean(axis=0) for label in (0, 1)])[rows.y]
+        inside *= np.where(rows.y == 1, (rows.y == 0).mean(), (rows.y == 1).mean())[:, None] ** 0.5
+        slopes = np.linalg.lstsq(inside[:, -shifts:], inside[:, :-shifts], rcond=None)[0]
+        alone = spectrum(rows._replace(X=rows.X[:, :-shifts] - rows.X[:, -shifts:] @ slopes))
+        np.testing.assert_allclose(alone.estimated(noise, effective(rows.y))[0], found[0][0], atol=1e-9)
 
 
 def test_weights_and_order_choose_what_copies_choose() -> None:
+    """Whole weights are copies; of others the scale alone makes no difference."""
     X, y, _ = drawn(60, 8, 1)
-    group, weight = np.zeros(60, dtype=int), np.random.default_rng(0).integers(1, 4, 60)
+    weight = np.random.default_rng(0).integers(1, 4, 60)
     copies = np.random.default_rng(1).permutation(np.repeat(np.arange(60), weight))
     total = float(weight.sum())
-    one = chosen_shrinkage(X, y > 0, group, weight, total, 0)
-    two = chosen_shrinkage(csr_matrix(X[copies]), y[copies] > 0, group[copies], None, total, 0)
+    one = chosen_shrinkage(X, y > 0, weight, total, 0)
+    two = chosen_shrinkage(csr_matrix(X[copies]), y[copies] > 0, None, total, 0)
     assert one is not None
     assert two is not None
-    assert one.aucs == pytest.approx(two.aucs, abs=1e-12)
+    np.testing.assert_allclose(one.aucs, two.aucs, atol=1e-12)
     assert one.alpha == pytest.approx(two.alpha, rel=1e-9)
+    found = [chosen_shrinkage(X, y > 0, factor * (weight + 0.5), total, 0) for factor in (1.0, 1e-3)]
+    assert found[0] is not None
+    assert found[1] is not None
+    np.testing.assert_allclose(found[0].aucs, found[1].aucs, atol=1e-12)
 
 
-def test_few_rows_are_shrunk_and_many_are_not() -> None:
-    few, many = biased_rows(80, 0), biased_rows(600, 0)
-    for rows, shrunk in ((few, True), (many, False)):
-        found = FairAUCClassifier("group", max_gap=0.1).fit(rows.X, rows.y, sensitive_features=rows.group)
-        assert (found.alpha_ > 0) == shrunk == (found.alpha_path_ is not None)
-    path = FairAUCClassifier("group", alpha="cv").fit(many.X, many.y, sensitive_features=many.group).alpha_path_
-    assert path is not None
-    assert path.auc == path.aucs.max()
-    assert path.alpha in path.alphas
+def test_the_largest_strength_within_one_standard_error_is_chosen() -> None:
+    """It falls with the number of rows; one row of a class tells nothing."""
+    few, many = (drawn(rows, 8, 0) for rows in (200, 20_000))
+    small, large = (chosen_shrinkage(one.X, one.y > 0, None, float(len(one.y)), 0) for one in (few, many))
+    assert small is not None
+    assert large is not None
+    assert large.noise < 0.1 * small.noise
+    assert large.auc == pytest.approx(large.aucs.max(), abs=1e-3)
+    assert small.alpha in small.alphas
+    assert chosen_shrinkage(few.X[:2], np.array([True, False]), None, 2.0, 0) is None
+    fitted = FairAUCClassifier("group", max_gap=0.1).fit(few.X, few.y, sensitive_features=few.group)
+    assert fitted.alpha_path_ is not None
+    assert fitted.alpha_ == fitted.alpha_path_.alpha > 0
 
 
-def test_of_many_rows_a_sample_chooses_that_keeps_the_rarer_class() -> None:
+def test_of_many_wide_rows_a_sample_chooses_that_keeps_the_rarer_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """Strengths are said for all rows, and repeating a call repeats the choice."""
+    monkeypatch.setattr(shrinkage, "_MOST", 200)
     rng = np.random.default_rng(0)
-    features, positive = rng.normal(size=(5000, 2)), np.arange(5000) < 300
-    features[:, 0] += positive
-    found = chosen_shrinkage(features, positive, np.zeros(5000), None, 5000.0, 1)
-    again = chosen_shrinkage(csr_matrix(features), positive, np.zeros(5000), None, 5000.0, 1)
+    features, positive = rng.normal(size=(600, 250)), np.arange(600) < 80
+    features[:, 0] += 2.0 * positive
+    kept = shrinkage._subsample(positive, np.random.default_rng(1))
+    assert (len(kept), positive[kept].sum()) == (200, 80)
+    found, again = (chosen_shrinkage(features, positive, None, 600.0, 1) for _ in range(2))
+    part = chosen_shrinkage(features[kept], positive[kept], None, 200.0, 1)
     assert found is not None
     assert again is not None
-    assert found.alpha == again.alpha
-    score = np.linalg.lstsq(features, positive - 0.5, rcond=None)[0]
-    area = roc_auc_score(positive, features @ score)
-    assert found.auc == pytest.approx(area, abs=0.03)
-    assert found.alphas[0] < found.alpha
+    assert part is not None
+    assert found.alpha == again.alpha == pytest.approx(part.alpha)
+    assert found.noise == pytest.approx(part.noise / 3.0)
+    assert np.isnan(found.aucs[0])  # more features than rows: without a penalty nothing is known
 
 
 def test_shrinking_helps_on_other_rows() -> None:
@@ -99,8 +155,8 @@ def test_shrinking_helps_on_other_rows() -> None:
 def test_pure_noise_is_not_solved_in_silence() -> None:
     rng = np.random.default_rng(0)
     X, y, group = rng.normal(size=(200, 1000)), np.tile([0, 1], 100), np.repeat(["a", "b"], 100)
-    with pytest.warns(ConvergenceWarning, match=r"The AUC is \S+ on the training rows, but 0\.[45]\d+ on rows left"):
+    with pytest.warns(ConvergenceWarning, match=r"The AUC is \S+ on the training rows, but an estimated 0\.5\d+ on new"):
         found = FairAUCClassifier("inter_group").fit(X, y, sensitive_features=group)
-    assert "rows left out" in found.reason_
+    assert "an estimated" in found.reason_
     with pytest.warns(ConvergenceWarning, match="1,000 features tell 200 rows apart"):
         FairAUCClassifier("inter_group", alpha=0.0).fit(X, y, sensitive_features=group)
