@@ -52,7 +52,8 @@ _RANK = 1e-9
 class Shrinkage:
     """Strengths ``alphas`` (A,), the AUC on new rows that is estimated for each, ``aucs`` (A,), and the one chosen.
 
-    It is ``alpha``, of the AUC ``auc``; ``noise`` is its variance for all rows. An estimate is NaN where rows leave none.
+    It is ``alpha``, of the AUC ``auc``; ``noise`` is its variance for all rows. NaN is an estimate that
+    the rows cannot give.
     """
 
     alphas: Any
@@ -68,7 +69,8 @@ def chosen_shrinkage(
     """Choose a strength for features (n, d), dense or CSR, and a mask (n,) of the positive rows.
 
     The last features are ``shifts`` of groups, which hardly count in a penalty: the others are judged by what they tell
-    beside them. A row stands for ``row_weight`` (n,) rows, all rows for ``total``. It is None where a class has too few rows to tell.
+    beside them. A row stands for ``row_weight`` (n,) rows, all rows for ``total``. None is returned where a class has
+    too few rows to tell.
     """
     count, wide = len(positive), features.shape[1] > _MOST
     weight: Any = np.ones(count) if row_weight is None else np.asarray(row_weight, dtype=np.float64)

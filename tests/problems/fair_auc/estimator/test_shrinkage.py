@@ -17,7 +17,7 @@ from minmaxcon.metrics import AUCStatistic
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 from minmaxcon_problems.fair_auc.estimator import shrinkage
 from minmaxcon_problems.fair_auc.estimator.shrinkage import chosen_shrinkage
-from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
+from tests.problems.fair_auc.estimator.samples import Rows
 
 
 def drawn(rows: int, features: int, seed: int, signal: int = 5) -> Rows:
@@ -155,7 +155,7 @@ def test_shrinking_helps_on_other_rows() -> None:
 def test_pure_noise_is_not_solved_in_silence() -> None:
     rng = np.random.default_rng(0)
     X, y, group = rng.normal(size=(200, 1000)), np.tile([0, 1], 100), np.repeat(["a", "b"], 100)
-    with pytest.warns(ConvergenceWarning, match=r"The AUC is \S+ on the training rows, but an estimated 0\.5\d+ on new"):
+    with pytest.warns(ConvergenceWarning, match=r"The AUC is \S+ on the training rows, but an estimated 0\.5"):
         found = FairAUCClassifier("inter_group").fit(X, y, sensitive_features=group)
     assert "an estimated" in found.reason_
     with pytest.warns(ConvergenceWarning, match="1,000 features tell 200 rows apart"):
