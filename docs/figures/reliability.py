@@ -1,19 +1,21 @@
 """The page of promises, their tests and their last figures.
 
-Run it in the checkout: ``python docs/figures/reliability.py`` tries every promise at its full count, and
-``python docs/figures/reliability.py kill9 bitflips`` only some; both write ``docs/reliability.rst``. What was not tried
-keeps the figures of the last time, which are in ``docs/figures/reliability.json``. The sections on planted faults and
-on what no test reaches are made from what ``docs/figures/mutation.py`` and ``docs/figures/reached.py`` found.
+Run it in the checkout: ``python docs/figures/reliability.py`` tries every promise at its full count, and ``python
+docs/figures/reliability.py kill9 bitflips`` only some. Reports of whole runs serve as well: ``python
+docs/figures/reliability.py rel.xml rest.xml`` takes what ``pytest -n 2 -m rel --junitxml=rel.xml`` and the same with
+``-m 'not rel'`` and ``rest.xml`` have found. All write ``docs/reliability.rst``. What was not tried keeps the figures
+of the last time, which are in ``docs/figures/reliability.json``. The sections on planted faults and on what no test
+reaches are made from what ``docs/figures/mutation.py`` and ``docs/figures/reached.py`` found.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -162,17 +164,34 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
 """What is promised, and the tests that try it."""
 
 
-def tried(tests: tuple[str, ...]) -> dict[str, Any]:
-    """Run the tests of a promise, and return counts, seconds and the date."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        options = ["-q", "-n", "2", "-p", "no:cacheprovider", "-o", "timeout=3600", f"--junitxml={report}"]
-        words = [sys.executable, "-m", "pytest", *options, *tests]
-        subprocess.run(words, cwd=ROOT, check=False)  # noqa: S603 - tests of this checkout
-        suite = next(ET.parse(report).getroot().iter("testsuite")).attrib  # noqa: S314 - what pytest has just written
-    count, failed = int(suite["tests"]) - int(suite["skipped"]), int(suite["failures"]) + int(suite["errors"])
-    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    return {"tests": count, "passed": count - failed, "seconds": round(float(suite["time"])), "date": today}
+def ran(tests: Iterable[str], report: Path) -> None:
+    """Run tests on two cores, and write their report."""
+    options = ["-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider", "-o", "timeout=3600"]
+    words = [sys.executable, "-m", "pytest", *options, f"--junitxml={report}", *tests]
+    subprocess.run(words, cwd=ROOT, check=False)  # noqa: S603 - tests of this checkout
+
+
+def counted(reports: Iterable[Path]) -> dict[str, dict[str, Any]]:
+    """Return counts, seconds and the date of the promises of which all tests are in reports."""
+    suites = [next(ET.parse(report).getroot().iter("testsuite")) for report in reports]  # noqa: S314 - by pytest
+    cases = [case for suite in suites for case in suite.iter("testcase") if case.find("skipped") is None]
+    found = dict[str, dict[str, Any]]()
+    for name, (_, tests) in PROMISES.items():
+        own = [[case for case in cases if belongs(case, test)] for test in tests]
+        if all(own):
+            every = [case for part in own for case in part]
+            passed = sum(case.find("failure") is None and case.find("error") is None for case in every)
+            seconds = round(sum(float(case.attrib["time"]) for case in every))
+            date = max(suite.attrib["timestamp"] for suite in suites)[:10]
+            found[name] = {"tests": len(every), "passed": passed, "seconds": seconds, "date": date}
+    return found
+
+
+def belongs(case: ET.Element, test: str) -> bool:
+    """Tell whether a case of a report is one of a file, or of a function of it."""
+    path, _, function = test.partition("::")
+    module = path.removesuffix(".py").replace("/", ".")
+    return case.attrib["classname"] == module and function in ("", case.attrib["name"].partition("[")[0])
 
 
 def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
@@ -183,7 +202,7 @@ def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
         "",
         "Each promise has tests, and each row the figures of the last time that they ran.",
         "``python docs/figures/reliability.py`` tries them all and writes this page; with names, only those. Seconds",
-        "are of wall-clock time, beside whatever else the machine did: how long to wait, not how fast anything is.",
+        "are those of the tests one after the other, beside whatever else the machine did.",
         "",
         f"Machine: {machine}.",
         "",
@@ -285,16 +304,21 @@ def main(names: list[str]) -> None:
     """Try promises and write the page."""
     from minmaxcon.results import describe_machine
 
-    unknown = sorted(set(names) - set(PROMISES))
+    reports = [Path(name) for name in names if name.endswith(".xml")]
+    asked = [name for name in names if not name.endswith(".xml")] or ([] if reports else list(PROMISES))
+    unknown = sorted(set(asked) - set(PROMISES))
     if unknown:
         raise SystemExit(f"no such promise: {unknown[0]}; known are {', '.join(PROMISES)}.")
     kept = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {"figures": {}}
-    for name in names or list(PROMISES):
-        kept["figures"][name] = tried(PROMISES[name][1])
-        found = describe_machine()
-        kept["machine"] = f"{found['cpu']}, {found['cores']} cores, {found['system']}"
-        FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        PAGE.write_text(page(kept["figures"], kept["machine"]), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        if asked:
+            reports.append(Path(folder) / "report.xml")
+            ran(dict.fromkeys(test for name in asked for test in PROMISES[name][1]), reports[-1])
+        kept["figures"] |= counted(reports)
+    found = describe_machine()
+    kept["machine"] = f"{found['cpu']}, {found['cores']} cores, {found['system']}"
+    FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(page(kept["figures"], kept["machine"]), encoding="utf-8")
 
 
 if __name__ == "__main__":
