@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -105,9 +106,11 @@ class FrozenDistributions:
         for member, other, sign in sides:
             if sign == 0.0:
                 continue
-            share = (sign / scores.shape[1]) * weights[:, member]
-            values = values + _read(self.cdf[:, other], rows, index, part) @ share
-            slopes += share * _read(self.density[:, other], rows, index, part)
+            mine = np.flatnonzero(weights[:, member])  # a subset has few of the samples, and reading takes long
+            share = (sign / scores.shape[1]) * weights[mine, member]
+            place = rows, index[:, mine], part[:, mine]
+            values = values + _read(self.cdf[:, other], *place) @ share
+            slopes[:, mine] += share * _read(self.density[:, other], *place)
         return values, np.where(inside, slopes, 0.0)
 
 
@@ -132,11 +135,12 @@ def _masses(scores: Any, shares: Any, low: Any, width: Any, bins: int) -> Any:
     index = np.minimum(place.astype(np.intp), bins - 2)
     part = place - index
     mass = np.empty((len(scores), shares.shape[1], bins))
-    for r in range(len(scores)):
-        for g in range(shares.shape[1]):
-            mine = np.flatnonzero(shares[:, g])
-            at, right = index[r, mine], part[r, mine] * shares[mine, g]
-            mass[r, g] = np.bincount(at, shares[mine, g] - right, bins) + np.bincount(at + 1, right, bins)
+    for g in range(shares.shape[1]):
+        mine = np.flatnonzero(shares[:, g])
+        share = shares[mine, g]
+        for r in range(len(scores)):
+            at, right = index[r, mine], part[r, mine] * share
+            mass[r, g] = np.bincount(at, share - right, bins) + np.bincount(at + 1, right, bins)
     return mass
 
 
@@ -286,11 +290,13 @@ def _followed(
     values = np.stack([value.reshape(read.shape[:-1]) for value, _ in found], axis=-1)
     slopes = [xp.asarray(slope.reshape(read.shape), x) for _, slope in found]
 
+    single = cache(lambda: score_pullback(slopes[0]))
+
     def to_x(factor: Array) -> Array:
-        pulled = factor[..., 0, None] * slopes[0]
-        for k, slope in enumerate(slopes[1:], start=1):
-            pulled = pulled + factor[..., k, None] * slope
-        gradient = score_pullback(pulled)
+        if len(slopes) == 1:  # both sides of a gap have its gradient, but for a factor
+            gradient = factor[..., 0, None] * single()
+        else:
+            gradient = score_pullback(sum(factor[..., k, None] * slope for k, slope in enumerate(slopes)))
         return xp.concat([gradient, xp.zeros((*x.shape[:-1], x.shape[-1] - size), x)])
 
     return xp.asarray(values, x), to_x

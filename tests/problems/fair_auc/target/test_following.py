@@ -168,3 +168,21 @@ def test_they_are_constraints_that_any_solver_takes() -> None:
         solution = mm.solve(problem, solver, seed=0)
     assert np.isfinite(solution.objective)
     assert solution.constraints.shape == (2,)
+
+
+def test_both_sides_of_a_gap_pull_back_through_the_scores_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = mm.MLP(3, 4)
+    x = point(model, "numpy", 2)
+    family = FollowingFamily(sides_at(model, x))
+    expected, pulled, evaluate = exact_gradients(family, x, source("numpy"))[1], [], mm.MLP.evaluate
+
+    def counted(self: mm.MLP, w: Array, features: Array) -> Any:
+        scores, pullback = evaluate(self, w, features)
+        return scores, lambda slope: pulled.append(slope) or pullback(slope)
+
+    monkeypatch.setattr(mm.MLP, "evaluate", counted)
+    assert (exact_gradients(family, x, source("numpy"))[1] == expected).all()
+    assert len(pulled) == 1
+    found = family.evaluate(x, {"features": ROWS.features, "subsets": SHARES})
+    mixed = found.pullback(np.array([[0.2, 0.7], [0.5, 0.1]]), np.zeros((2, 0)))
+    assert mixed == pytest.approx(np.array([[-0.5], [0.4]]) * expected[:, 0], abs=1e-12)
