@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from minmaxcon.metrics import AUCStatistic, auc
+from minmaxcon.errors import InvalidInput
+from minmaxcon.metrics import AUCStatistic, auc, auc_with_interval
 
 SIZES = [(2, 2), (2, 5), (50, 2), (5, 5), (5, 50), (3, 20), (10, 10), (20, 20), (50, 50)]
 AREAS = [0.5, 0.7, 0.9, 0.95, 0.99]
@@ -136,3 +137,17 @@ def test_every_interval_covers() -> None:
     worst = min(found, key=lambda case: found[case][0])
     # Binomial(400, .92) is at least 350 with probability .999.
     assert found[worst][0] >= 350 / 400, (worst, found[worst])
+
+
+@pytest.mark.parametrize("new", [30, 120])
+def test_an_interval_for_new_rows_covers_their_auc(new: int) -> None:
+    """That of the population does not: new rows are a draw of their own."""
+    rng, covered = np.random.default_rng(0), np.zeros(2)
+    for _ in range(400):
+        found = auc_with_interval(rng.normal(0.8, 1.0, 60), rng.normal(0.0, 1.0, 60))
+        value = auc(rng.normal(0.8, 1.0, new), rng.normal(0.0, 1.0, new))
+        covered += [one.lower <= value <= one.upper for one in (found.for_new_rows(new / 60), found)]
+    assert covered[0] > 0.93 * 400
+    assert covered[1] < 0.92 * 400
+    with pytest.raises(InvalidInput, match=r"share=0: must be positive"):
+        found.for_new_rows(0)
