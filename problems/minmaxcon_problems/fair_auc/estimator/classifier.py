@@ -810,7 +810,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     @property
     def alpha_path_(self) -> Shrinkage | None:
-        """Strengths and their AUC on rows left out, where the strength was chosen; else None."""
+        """Strengths and the estimates of their AUC on new rows, where the strength was chosen; else None."""
         return self._result().alpha_path
 
     @property

@@ -42,7 +42,7 @@ _STRENGTHS = np.append(0.0, np.logspace(-5, 1, 25))
 """:math:`\tau`, in units of the features' median variance; at the last one means are nearly all that counts."""
 
 _MOST = 2000
-"""Features above which not they are decomposed but the rows, of which a sample of at most so many is taken."""
+"""Features above which, as where they are more than the rows, the rows are decomposed: a sample of at most so many."""
 
 _RANK = 1e-9
 """Eigenvalues that are smaller than this share of the largest one are 0 up to rounding."""
@@ -72,7 +72,8 @@ def chosen_shrinkage(
     beside them. A row stands for ``row_weight`` (n,) rows, all rows for ``total``. None is returned where a class has
     too few rows to tell.
     """
-    count, wide = len(positive), features.shape[1] > _MOST
+    count = len(positive)
+    wide = features.shape[1] > min(count, _MOST)
     weight: Any = np.ones(count) if row_weight is None else np.asarray(row_weight, dtype=np.float64)
     if wide and count > _MOST:
         kept = _subsample(positive, np.random.default_rng(seed))
