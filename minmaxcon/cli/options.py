@@ -292,8 +292,8 @@ _WRITTEN = r"""
     (?P<name>{names})
     (?: =(?P<quote>["'])(?P<text>.*?)(?P=quote)   # engine="torch"
       | =(?P<word>(?!None\b)[\w+-]+(?:\.\d+)?)    # rows=0, strict=True; None is what is not typed
-      | (?P<alone>=)(?=[\s,;:).]|$)               # protected=
-      | (?![\w/'"`(=-]|\.\w)                      # max_gap, at the end of a word
+      | (?P<alone>=)(?=[\s,;:).]|$)               # labels=
+      | (?![\w/'"`(=-]|\.\w)                      # batch_size, at the end of a word
     )
 """
 """The name of an option as Python writes it, with its value or without."""
