@@ -47,7 +47,7 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "optimum": (
-        "30 small convex problems end feasible and near a conic solver's optimum.",
+        "30 small convex problems end feasible, within 1% of a conic solver's optimum or of the way to it.",
         (f"{WHOLE}::test_30_small_problems_end_within_a_hundredth_of_a_conic_solver",),
     ),
     "engines": (
@@ -172,9 +172,12 @@ def ran(tests: Iterable[str], report: Path) -> None:
 
 
 def counted(reports: Iterable[Path]) -> dict[str, dict[str, Any]]:
-    """Return counts, seconds and the date of the promises of which all tests are in reports."""
+    """Return counts, seconds and the date of the promises of which every test function, or file, is in reports."""
     suites = [next(ET.parse(report).getroot().iter("testsuite")) for report in reports]  # noqa: S314 - by pytest
     cases = [case for suite in suites for case in suite.iter("testcase") if case.find("skipped") is None]
+    broken = [case.attrib["name"] for case in cases if not case.attrib["classname"]]
+    if broken:
+        raise SystemExit(f"{broken[0]} could not be collected: mend it and run the tests again.")
     found = dict[str, dict[str, Any]]()
     for name, (_, tests) in PROMISES.items():
         own = [[case for case in cases if belongs(case, test)] for test in tests]
@@ -314,7 +317,14 @@ def main(names: list[str]) -> None:
         if asked:
             reports.append(Path(folder) / "report.xml")
             ran(dict.fromkeys(test for name in asked for test in PROMISES[name][1]), reports[-1])
-        kept["figures"] |= counted(reports)
+        figures = counted(reports)
+    for name in PROMISES:
+        if name in asked and name not in figures:
+            kept["figures"].pop(name, None)  # tried, and skipped: no figure is better than an old one
+        before = kept["figures"].get(name, {"tests": 0})["tests"]
+        if name in figures and figures[name]["tests"] < before:
+            print(f"{name}: {figures[name]['tests']} cases, {before} before; are all its tests in the reports?")
+    kept["figures"] |= figures
     found = describe_machine()
     kept["machine"] = f"{found['cpu']}, {found['cores']} cores, {found['system']}"
     FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -24,8 +24,8 @@ _TINY = {4: 1e-30, 8: 1e-290}
 _SHARE = 0.1
 """The share of the gap to ``upper`` that a general minimisation may leave."""
 
-_PATIENCE = 50
-"""Steps without a hundredth of the remaining gap gained, after which a general minimisation ends."""
+_PATIENCE = 20
+"""Steps without a hundredth of a gap gained that is near the tolerance: then rounding leaves no more to gain."""
 
 _GROWTH = 8.0
 """The factor by which steps grow until the first one that is too long: objectives come in any units."""
@@ -173,7 +173,7 @@ def minimize_lagrangian(
     A step s is short enough where :math:`\Phi(m^+) \le \Phi(m) + \langle\nabla\Phi(m), m^+ - m\rangle + D(m^+, m)/s`
     or, where rounding hides that,
     :math:`\langle\nabla\Phi(m^+) - \nabla\Phi(m), m^+ - m\rangle \le 2D(m^+, m)/s`, without which steps would grow
-    until they overshoot. A run whose gap falls by no hundredth in 50 steps ends.
+    until they overshoot.
 
     Parameters
     ----------
@@ -227,25 +227,26 @@ def minimize_lagrangian(
         best = np.where(active, np.fmax(np.fmax(best, highest), _least(problem, *lines)), best)
         least = tolerance * np.asarray(to_numpy(size))
         reached = np.asarray(to_numpy(value_x))
-        # At a kink the bound may rise no more, long before it meets the value.
         gained = reached - best < 0.99 * gap
         gap, idle = np.where(gained, reached - best, gap), np.where(gained, 0, idle + 1)
-        active = active & (idle < _PATIENCE) & ~_enough(reached, best, upper, known, least)
+        stuck = (idle >= _PATIENCE) & (gap <= 100.0 * least)
+        active = active & ~stuck & ~_enough(reached, best, upper, known, least)
         if not active.any() or (over is not None and over()):
             break
-        moved, value_moved, size_moved = momentum, value, size
+        moved, value_moved, size_moved, bend = momentum, value, size, size
         for _ in range(40):
             moved = problem.primal.prox(momentum, gradient, step)
             value_moved, size_moved, slope = at(moved)
-            model = value + xp.dot(gradient, moved - momentum)
-            model = model + problem.primal.divergence(moved, momentum) / step[:, 0]
-            poor = (value_moved > model + rounding * size)[:, None]
+            move = moved - momentum
+            # D is at least half the squared norm, also where it is a difference of which rounding leaves nothing.
+            apart = xp.maximum(2.0 * problem.primal.divergence(moved, momentum), problem.primal.squared_norm(move))
+            bend = apart / step[:, 0]
+            poor = (value_moved > value + xp.dot(gradient, move) + 0.5 * bend + rounding * size)[:, None]
             if not bool(poor.any()):
                 break
             step, growth = xp.where(poor, 0.5 * step, step), xp.where(poor, 0.0 * step + 1.2, growth)
         worse = value_moved > value_x
         # Where rounding hides curvature and descent in the values, gradients show them (Becker, Candes and Grant 2011).
-        bend = 2.0 * problem.primal.divergence(moved, momentum) / step[:, 0]
         hidden = bend <= 1e3 * rounding * size
         if bool(hidden.any()):
             poor = (hidden & (xp.dot(slope() - gradient, moved - momentum) > bend))[:, None]

@@ -114,10 +114,9 @@ class Incumbent:
         points = points if problem.proximal is not None else problem.family.refine(points, problem.data)
         asked = problem.take(np.tile(np.arange(count), len(_WAYS)))
         between = asked.values(points) - asked.bounds
-        worst = between.max(axis=1).reshape(-1, count)
-        best = np.where(np.isnan(worst), np.inf, worst).argmin(axis=0) * count + np.arange(count)
+        best = _worst(between).reshape(-1, count).argmin(axis=0) * count + np.arange(count)
         way = take_runs((points, between), best)
-        x, values = where_runs(way[1].max(axis=1) < values.max(axis=1), way, (x, values))
+        x, values = where_runs(_worst(way[1]) < _worst(values), way, (x, values))
         return self._or(x, values, minimiser=True)
 
     def _or(self, x: Array, values: Any, *, minimiser: bool) -> Incumbent:
@@ -125,6 +124,12 @@ class Incumbent:
         new = replace(self, x=x, values=values, upper=values.max(axis=1), minimiser=np.full(len(values), minimiser))
         better: Incumbent = where_runs(new.upper < self.upper, new, self)
         return better
+
+
+def _worst(values: Any) -> Any:
+    """Return the largest of values (R, k), infinity where one is no number."""
+    worst = values.max(axis=1)
+    return np.where(np.isnan(worst), np.inf, worst)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

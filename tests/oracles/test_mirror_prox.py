@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from minmaxcon.core.lower import lower_bound
+from minmaxcon.oracles.exact import Incumbent
 from tests import cases
 
 Array = Any
@@ -307,3 +309,15 @@ def test_a_value_that_is_not_finite_ends_the_run() -> None:
     assert found.failure[0] == "F of 'fragile' is not finite at step 0"
     assert np.isfinite(found.x).all()
     assert np.isfinite(found.next.x).all()
+
+
+def test_a_minimiser_without_values_hides_no_point_on_the_way_to_it() -> None:
+    problem = cases.problem("fair_auc_inter")
+    level, start = problem.at_level([0.3]), problem.start_point(1)
+    dual = level.dual()
+    known = Incumbent.of(level, start, dual, dual.sample(np.random.default_rng(0), 1))
+    known = replace(known, upper=np.array([1e9]))
+    x = start + 0.1
+    values = level.values(x) - level.bounds
+    assert known._towards(level, x, np.full_like(values, np.nan)).upper < 1e9
+    assert known._towards(level, x, values).upper <= values.max()
