@@ -1,22 +1,26 @@
 r"""The strength of a ridge penalty, by an estimate in closed form of the AUC that each strength has on new rows.
 
-Let :math:`\delta` be the difference of the class means and S the mean of the classes' covariances. Ridge :math:`\tau`
-ranks rows by :math:`w = (\hat S + \tau I)^{-1}\hat\delta`. On new rows of normal classes that is an AUC of
-:math:`\Phi(w^\top\delta / \sqrt{2 w^\top S w})`. The training rows overstate it: w follows the errors of
-:math:`\hat\delta`, whose covariance is S/m with :math:`1/m = 1/n_+ + 1/n_-`, and :math:`\hat S` is too small along w.
-With eigenvalues :math:`s_j` of :math:`\hat S`, components :math:`z_j` of :math:`\hat\delta` along its eigenvectors and
-degrees of freedom :math:`k = \sum_j s_j/(s_j + \tau)`, both are taken away in
+Let :math:`\hat\delta` be the difference of the means of two classes of :math:`n_c` rows, :math:`S_c` their covariances,
+and S the mean of both. Ridge :math:`\tau` ranks rows by :math:`w = A\hat\delta` with :math:`A = (S + \tau I)^{-1}`. The
+training rows overstate its AUC, since w follows them. A row r, from the mean of its class, is left out by the formula
+of Sherman and Morrison: its score :math:`w^\top r` becomes about :math:`(w^\top r \mp r^\top Ar/n_c)/(1 - b_c r^\top
+Ar)` with :math:`b_c = 1/(2(n_c - 1))`. Where many features share in it, :math:`r^\top Ar` is near its mean over the
+class, :math:`q_c = \operatorname{tr}(AS_c)`, which gives the means and variances of all scores that are left out:
 
 .. math:: \widehat{AUC}(\tau) = \Phi(t_\tau), \quad
-    t_\tau = \frac{(1 - k/N)\sum_j z_j^2/(s_j + \tau) - k/m}{\sqrt{2\sum_j s_j z_j^2/(s_j + \tau)^2}}, \quad N = 4m - 2,
+    t_\tau = \frac{\hat\delta^\top A\hat\delta - \sum_c g_c/n_c}{\sqrt{\sum_c (1 + b_c g_c)^2\, w^\top S_c w}}, \quad
+    g_c = \frac{q_c}{1 - b_c q_c}.
 
-which is consistent where rows and features grow in proportion [1]_. One decomposition serves all strengths, no rows
-are left out, and nothing is drawn.
+For classes of equal sizes this is the estimator of Zollanvari and Dougherty [1]_, which is consistent where rows and
+features grow in proportion. Scores are taken to be normal within each class, and rows of a class to be much alike in
+:math:`r^\top Ar`: features with extreme values are far from both. Sizes and covariances of the classes may differ. One
+decomposition serves all strengths, no rows are left out in fact, and nothing is drawn.
 
-Of the strengths that rows cannot tell from the best one the largest is chosen, by the rule of one standard error [2]_:
-scores whose correlation within the classes is r have values t with a difference of standard error
-:math:`\sqrt{(1 - r)/m}`. An AUC hardly sees how far w follows directions in which features vary little, but gaps do,
-which are measured on fewer rows.
+Of the strengths that rows cannot tell from the best one the largest is chosen, by the rule of one standard error [2]_.
+If :math:`\sigma_\tau` is the denominator, and scores are divided by it, then the difference of two values t has the
+squared standard error :math:`\sum_c v_c/n_c`, where :math:`v_c` is the variance within class c of the difference of
+both scores, left out as above. An AUC hardly sees how far w follows directions in which features vary little, but gaps
+do, which are measured on fewer rows.
 
 References
 ----------
@@ -34,7 +38,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from minmaxcon_problems.fair_auc.target.objectives import auc_curvature
+from minmaxcon.errors import InvalidInput
 
 __all__ = ["Shrinkage", "chosen_shrinkage"]
 
@@ -46,6 +50,15 @@ _MOST = 2000
 
 _RANK = 1e-9
 """Eigenvalues that are smaller than this share of the largest one are 0 up to rounding."""
+
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Share of a number that rounding may leave of a difference that is 0."""
+
+_LARGEST = 1e140
+"""Numbers up to this one can be squared and added up."""
+
+_COPIES = 10.0
+"""Whole numbers up to this one are taken for copies of a row; larger ones are the weights of a survey."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,19 +86,22 @@ def chosen_shrinkage(
     too few rows to tell.
     """
     count = len(positive)
+    largest = float(max(features.max(), -features.min())) if features.shape[1] else 0.0
+    if largest > _LARGEST:
+        raise InvalidInput("X", largest, "is too large to be squared: scale the features, or set standardize=True.")
     wide = features.shape[1] > min(count, _MOST)
     weight: Any = np.ones(count) if row_weight is None else np.asarray(row_weight, dtype=np.float64)
     if wide and count > _MOST:
         kept = _subsample(positive, np.random.default_rng(seed))
         features, positive, weight = features[kept], positive[kept], weight[kept]
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
-    m = 1.0 / float(np.sum([1.0 / size for size in _sizes(weight, parts)]))
-    if 4.0 * m < 3.0:
+    sizes = _sizes(weight, parts)
+    if min(sizes) < 2.0:
         return None
     classes, weights = [features[part] for part in parts], [weight[part] for part in parts]
-    spectrum = (_Spectrum.of_rows if wide else _Spectrum.of_features)(classes, weights, shifts)
+    spectrum = (_Spectrum.of_rows if wide else _Spectrum.of_features)(classes, weights, sizes, shifts)
     noise = _STRENGTHS * spectrum.unit
-    found, errors = spectrum.estimated(noise, m)
+    found, errors = spectrum.estimated(noise)
     if np.isnan(found).all():
         return None
     best = int(np.nanargmax(found))
@@ -96,11 +112,18 @@ def chosen_shrinkage(
 
 
 def _sizes(weight: Any, parts: Sequence[Any]) -> list[float]:
-    """Return how many rows each part has: copies, where weights are whole numbers, else Kish's effective number."""
+    """Return how many rows each part has: copies, where weights are small whole numbers, else Kish's effective number.
+
+    Equal weights count once each, whatever they are; others are small up to ten times their greatest common divisor.
+    """
+    if any(part.size == 0 for part in parts):
+        return [0.0]
     if np.array_equal(np.rint(weight), weight) and weight.max() < 2**53:
         unit = float(np.gcd.reduce(weight.astype(np.int64)))
-        return [float(weight[part].sum()) / unit for part in parts]
-    return [float(weight[part].sum() ** 2 / (weight[part] @ weight[part])) for part in parts]
+        if weight.max() <= _COPIES * unit:
+            return [float(weight[part].sum()) / unit for part in parts]
+    own = [weight[part] / weight.max() for part in parts]  # squares of weights could overflow
+    return [float(one.sum() ** 2 / (one @ one)) for one in own]
 
 
 def _subsample(positive: Any, rng: np.random.Generator) -> Any:
@@ -115,71 +138,134 @@ def _subsample(positive: Any, rng: np.random.Generator) -> Any:
 class _Spectrum:
     """Eigenvalues (J,) of the mean covariance, components (J,) of the difference of means along its eigenvectors.
 
-    ``beyond`` is the squared difference in the null space, and ``unit`` the features' median variance.
+    ``second`` (J, J) is the covariance of the second class along them, ``sizes`` are the numbers of rows of the
+    classes, ``beyond`` is the squared difference in the null space, and ``unit`` the features' median variance.
     """
 
     values: Any
     along: Any
+    second: Any
+    sizes: Any
     beyond: float
     unit: float
 
     @classmethod
-    def of_features(cls, classes: Sequence[Any], weights: Sequence[Any], shifts: int) -> _Spectrum:
+    def of_features(
+        cls, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float], shifts: int
+    ) -> _Spectrum:
         """Return the spectrum of rows, dense or CSR, of two classes with their weights, less the last features."""
-        means = [np.asarray(rows.T @ (own / own.sum())).ravel() for rows, own in zip(classes, weights, strict=True)]
-        delta = means[1] - means[0]
-        covariance = auc_curvature(0.25)(classes, weights, ()) - 0.5 * np.outer(delta, delta)
+        found = [_moments(*one) for one in zip(classes, weights, sizes, strict=True)]
+        covariance, rounding = (0.5 * (found[0][i] + found[1][i]) for i in (0, 2))
+        second, delta = found[1][0], found[1][1] - found[0][1]
+        lost = np.diagonal(covariance) <= rounding
+        for one in (covariance, second):
+            one[lost] = one[:, lost] = 0.0
+        delta[lost & (delta**2 <= rounding)] = rounding[lost] = 0.0
         if shifts:
             slopes = np.linalg.lstsq(covariance[-shifts:, -shifts:], covariance[-shifts:, :-shifts], rcond=None)[0]
-            covariance = covariance[:-shifts, :-shifts] - covariance[:-shifts, -shifts:] @ slopes
-            delta = delta[:-shifts] - delta[-shifts:] @ slopes
+            covariance, second = _apart(covariance, slopes), _apart(second, slopes)
+            delta, rounding = delta[:-shifts] - delta[-shifts:] @ slopes, rounding[:-shifts]
         values, vectors = np.linalg.eigh(covariance)
-        along = vectors.T @ delta
-        seen = values > _RANK * max(float(values[-1]), 0.0)
-        return cls(values[seen], along[seen], float(along[~seen] @ along[~seen]), _unit(np.diagonal(covariance)))
+        seen = _seen(values, rounding)
+        along, basis = vectors.T @ delta, vectors[:, seen]
+        unit = _unit(np.diagonal(covariance), rounding)
+        beyond = float(along[~seen] @ along[~seen])
+        return cls(values[seen], along[seen], basis.T @ second @ basis, np.asarray(sizes), beyond, unit)
 
     @classmethod
-    def of_rows(cls, classes: Sequence[Any], weights: Sequence[Any], shifts: int) -> _Spectrum:
+    def of_rows(cls, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float], shifts: int) -> _Spectrum:
         """Return the same from the products of rows, for fewer rows than features."""
         dense = [np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=np.float64) for rows in classes]
-        shares = [own / own.sum() for own in weights]
-        means = [share @ rows for share, rows in zip(shares, dense, strict=True)]
-        delta, parts = means[1] - means[0], zip(dense, means, shares, strict=True)
-        centred = np.concatenate([(rows - mean) * np.sqrt(0.5 * share)[:, None] for rows, mean, share in parts])
+        found = [_centred(*one) for one in zip(dense, weights, sizes, strict=True)]
+        centred = np.sqrt(0.5) * np.concatenate([rows for rows, _, _ in found])
+        rounding, delta = 0.5 * (found[0][2] + found[1][2]), found[1][1] - found[0][1]
+        lost = (centred**2).sum(axis=0) <= rounding
+        centred[:, lost] = delta[lost & (delta**2 <= rounding)] = rounding[lost] = 0.0
         if shifts:
             slopes = np.linalg.lstsq(centred[:, -shifts:], centred[:, :-shifts], rcond=None)[0]
             centred = centred[:, :-shifts] - centred[:, -shifts:] @ slopes
-            delta = delta[:-shifts] - delta[-shifts:] @ slopes
+            delta, rounding = delta[:-shifts] - delta[-shifts:] @ slopes, rounding[:-shifts]
         values, vectors = np.linalg.eigh(centred @ centred.T)
-        seen = values > _RANK * max(float(values[-1]), 0.0)
-        values = values[seen]
-        along = (vectors.T @ (centred @ delta))[seen] / np.sqrt(values)
-        return cls(values, along, max(float(delta @ delta - along @ along), 0.0), _unit((centred**2).sum(axis=0)))
+        seen = _seen(values, rounding)
+        values, vectors = values[seen], vectors[:, seen]
+        along = vectors.T @ (centred @ delta) / np.sqrt(values)
+        own = vectors[len(dense[0]) :] * np.sqrt(values)  # rows of the second class along the eigenvectors
+        beyond = max(float(delta @ delta - along @ along), 0.0)
+        return cls(
+            values, along, 2.0 * own.T @ own, np.asarray(sizes), beyond, _unit((centred**2).sum(axis=0), rounding)
+        )
 
-    def estimated(self, noise: Any, m: float) -> tuple[Any, Any]:
+    def estimated(self, noise: Any) -> tuple[Any, Any]:
         r"""Return :math:`t` (A,) for each variance of noise, and standard errors (A, A) of their differences.
 
         It is at least 0, and NaN where rows leave no freedom to tell.
         """
-        free = 4.0 * m - 2.0
-        values = self.values * (4.0 * m / free)  # each class has lost one row to its mean
-        apart = noise[:, None] + values
-        used = (values / apart).sum(axis=1)
+        apart = noise[:, None] + self.values
         w = self.along / apart
-        products = (w * values) @ w.T
-        norms = np.sqrt(np.diagonal(products))
+        whole, half = (w * self.values) @ w.T, w @ self.second @ w.T
+        shares = np.diagonal(self.second)
+        signal, free, products = w @ self.along, np.ones(len(noise), dtype=bool), []
+        classes = ((2.0 * self.values - shares, 2.0 * whole - half), (shares, half))
         with np.errstate(divide="ignore", invalid="ignore"):
             certain = self.beyond <= _RANK * float(self.along @ self.along)
-            outside = 0.0 * noise if certain else self.beyond / noise
-            signal = (1.0 - used / free) * (w @ self.along + outside) - used / m
-            found = signal / (np.sqrt(2.0) * norms)
-            correlation = np.nan_to_num(products / np.outer(norms, norms), nan=1.0)
-        found = np.maximum(np.nan_to_num(found, nan=0.0), 0.0)  # features that tell nothing have no scores
-        found = np.where(np.isfinite(outside) & (used < free), found, np.nan)
-        return found, np.sqrt(np.maximum(1.0 - correlation, 0.0) / m)
+            signal = signal + (0.0 * noise if certain else self.beyond / noise)
+            for size, (variances, product) in zip(self.sizes, classes, strict=True):
+                q = (variances / apart).sum(axis=1)
+                left = 1.0 - q / (2.0 * (size - 1.0))
+                free &= left > _RANK
+                signal = signal - q / left / size
+                products.append(product / np.outer(left, left))
+            norms = np.sqrt(np.diagonal(products[0] + products[1]))
+            found = signal / norms
+            # Features that tell nothing have no scores.
+            found = np.where(np.isfinite(signal) & free, np.maximum(np.nan_to_num(found, nan=0.0), 0.0), np.nan)
+            scaled = [np.nan_to_num(one / np.outer(norms, norms), posinf=0.0) for one in products]
+        errors = 0.0 * whole
+        for size, one in zip(self.sizes, scaled, strict=True):
+            own = np.diagonal(one)
+            errors = errors + np.maximum(own[:, None] + own - 2.0 * one, 0.0) / size
+        return found, np.sqrt(errors)
 
 
-def _unit(variances: Any) -> float:
-    """Return the median variance; the mean where most features are constant."""
-    found = float(np.median(variances))
-    return found if found > 0 else float(variances.mean()) or 1.0
+def _centred(rows: Any, weight: Any, size: float) -> tuple[Any, Any, Any]:
+    """Return dense rows less their mean, whose products add up to their covariance, the mean, and the rounding."""
+    share = weight / weight.sum()
+    first = np.asarray(rows[0], dtype=np.float64)
+    centred = rows - first  # constant features are exactly 0
+    mean = share @ centred
+    centred -= mean
+    centred *= np.sqrt(share * (size / (size - 1.0)))[:, None]
+    return centred, first + mean, (_ROUNDING * abs(rows).max(axis=0).astype(np.float64)) ** 2
+
+
+def _moments(rows: Any, weight: Any, size: float) -> tuple[Any, Any, Any]:
+    """Return the covariance of rows, their mean, and what rounding may have left of each variance.
+
+    CSR rows are not centred, which leaves more: sums of equal squares lose with every row.
+    """
+    if not hasattr(rows, "tocsr"):
+        centred, mean, rounding = _centred(rows, weight, size)
+        return centred.T @ centred, mean, rounding
+    rows, share = rows.astype(np.float64), weight / weight.sum()
+    mean = np.asarray(rows.T @ share).ravel()
+    squares = np.asarray((rows.T @ rows.multiply(share[:, None])).todense())
+    return (squares - np.outer(mean, mean)) * (size / (size - 1.0)), mean, len(share) * _ROUNDING * np.diagonal(squares)
+
+
+def _apart(covariance: Any, slopes: Any) -> Any:
+    """Return the covariance of the first features less what the last ones tell of them."""
+    count = len(slopes)
+    mixed = covariance[:-count, -count:] @ slopes
+    return covariance[:-count, :-count] - mixed - mixed.T + slopes.T @ covariance[-count:, -count:] @ slopes
+
+
+def _seen(values: Any, rounding: Any) -> Any:
+    """Tell which eigenvalues are more than rounding."""
+    least = np.append(values, 0.0).max() * _RANK
+    return values > max(float(least), float(np.append(rounding, 0.0).max()))
+
+
+def _unit(variances: Any, rounding: Any) -> float:
+    """Return the median of the variances that are more than rounding."""
+    found = variances[variances > rounding]
+    return float(np.median(found)) if found.size else 1.0
