@@ -45,6 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minmaxcon.checks import number
+from minmaxcon.errors import InvalidInput
 from minmaxcon.metrics.auc import Mask, Pair, auc, checked_pairs, checked_row_weight, checked_scores
 
 __all__ = ["AUCEstimate", "AUCStatistic", "auc_gap_with_interval", "auc_with_interval"]
@@ -60,6 +61,7 @@ in shape and spread; see the tests of coverage.
 
 _AREA = "Wilson score interval, DeLong variance shrunk"
 _DIFFERENCE = "MOVER of Wilson score intervals, DeLong covariance"
+_NEW_ROWS = "for new rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class AUCEstimate:
         The interval of an estimate is about the population that its rows were drawn from. New rows are a draw of their
         own, whose chance comes on top: with n rows and m new ones, in the same proportions, the difference of both
         values has :math:`1 + n/m` times the variance, so that the end points move away from the value by
-        :math:`\sqrt{1 + n/m}`.
+        :math:`\sqrt{1 + n/m}`. An estimate without an interval has none for new rows.
 
         Parameters
         ----------
@@ -121,7 +123,7 @@ class AUCEstimate:
         Raises
         ------
         InvalidInput
-            The share is not positive and finite.
+            The share is not positive and finite, or the estimate is for new rows already.
 
         Examples
         --------
@@ -131,12 +133,17 @@ class AUCEstimate:
         True
         """
         share = number("share", share, "must be positive and finite: new rows for each row.", above=0.0)
+        if self.method.endswith(_NEW_ROWS):
+            remedy = "applies once: the interval is for new rows already; start from that of the population."
+            raise InvalidInput("share", share, remedy)
+        if math.isnan(self.value) or math.isnan(self.lower) or math.isnan(self.upper):
+            return self
         wider, least = math.sqrt(1.0 + 1.0 / share), 0.0 if self.p_value is None else -1.0
         return replace(
             self,
             lower=max(least, self.value - wider * (self.value - self.lower)),
             upper=min(1.0, self.value + wider * (self.upper - self.value)),
-            method=f"{self.method}, for new rows" if self.method else "",
+            method=f"{self.method}, {_NEW_ROWS}" if self.method else _NEW_ROWS,
             p_value=None,
         )
 

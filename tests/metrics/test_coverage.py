@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from minmaxcon.errors import InvalidInput
-from minmaxcon.metrics import AUCStatistic, auc, auc_with_interval
+from minmaxcon.metrics import AUCEstimate, AUCStatistic, auc, auc_with_interval
 
 SIZES = [(2, 2), (2, 5), (50, 2), (5, 5), (5, 50), (3, 20), (10, 10), (20, 20), (50, 50)]
 AREAS = [0.5, 0.7, 0.9, 0.95, 0.99]
@@ -151,3 +151,25 @@ def test_an_interval_for_new_rows_covers_their_auc(new: int) -> None:
     assert covered[1] < 0.92 * 400
     with pytest.raises(InvalidInput, match=r"share=0: must be positive"):
         found.for_new_rows(0)
+
+
+def test_an_interval_for_new_rows_is_made_once_and_of_intervals_only() -> None:
+    """Signed differences keep their sides of 0; what has no interval gets none."""
+    rng, y = np.random.default_rng(0), np.arange(60) % 2 == 1
+    scores = rng.normal(size=60)
+    difference = AUCStatistic.of(scores, y, ~y) - AUCStatistic.of(scores + 0.7 * y, y, ~y)
+    for found in (
+        difference.estimate(),
+        abs(difference).estimate(),
+        AUCEstimate(-0.2, -0.3, -0.1, 0.05, (9, 9), p_value=0.1),
+    ):
+        once = found.for_new_rows(1.0)
+        assert once.lower <= found.lower <= found.value <= found.upper <= once.upper
+        with pytest.raises(InvalidInput, match=r"^share=2\.0: applies once: .*[^\n]$"):
+            once.for_new_rows(2.0)
+    for found in (
+        auc_with_interval([1.0], [0.0]),
+        auc_with_interval([], [0.0]),
+        AUCEstimate(np.nan, 0.1, 0.2, 0.1, (1,)),
+    ):
+        assert found.for_new_rows(0.5) is found

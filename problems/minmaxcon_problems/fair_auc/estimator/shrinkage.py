@@ -40,7 +40,7 @@ from scipy.special import ndtr
 
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["Shrinkage", "chosen_shrinkage"]
+__all__ = ["Shrinkage", "check_magnitude", "chosen_shrinkage"]
 
 _STRENGTHS = np.append(0.0, np.logspace(-5, 1, 25))
 """:math:`\tau`, in units of the features' median variance; at the last one means are nearly all that counts."""
@@ -86,9 +86,7 @@ def chosen_shrinkage(
     too few rows to tell.
     """
     count = len(positive)
-    largest = float(max(features.max(), -features.min())) if features.shape[1] else 0.0
-    if largest > _LARGEST:
-        raise InvalidInput("X", largest, "is too large to be squared: scale the features, or set standardize=True.")
+    check_magnitude(features)
     wide = features.shape[1] > min(count, _MOST)
     weight: Any = np.ones(count) if row_weight is None else np.asarray(row_weight, dtype=np.float64)
     if wide and count > _MOST:
@@ -109,6 +107,13 @@ def chosen_shrinkage(
     # A variance of noise hurts less where rows are many: alpha, which does not, carries over to all rows.
     noise = noise * (len(positive) / count)
     return Shrinkage(noise * total, aucs, float(noise[chosen] * total), float(noise[chosen]), float(aucs[chosen]))
+
+
+def check_magnitude(features: Any) -> None:
+    """Refuse features (n, d) whose squares could overflow."""
+    largest = float(max(features.max(), -features.min())) if features.shape[1] else 0.0
+    if largest > _LARGEST:
+        raise InvalidInput("X", largest, "is too large to be squared: scale the features, or set standardize=True.")
 
 
 def _sizes(weight: Any, parts: Sequence[Any]) -> list[float]:

@@ -29,7 +29,7 @@ from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import feature_names
-from .shrinkage import Shrinkage, chosen_shrinkage
+from .shrinkage import Shrinkage, check_magnitude, chosen_shrinkage
 
 __all__ = ["FitWarning", "Fitted", "fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
 
@@ -458,6 +458,8 @@ def _alpha_of(
     estimator: Any, model: mm.Model, rows: LabelledData, row_weight: Any, total: float, seed: int, shifts: int
 ) -> tuple[float, Shrinkage | None]:
     """Return the strength of the ridge penalty for scaled rows, and the path that it was chosen from."""
+    if isinstance(model, mm.Linear):
+        check_magnitude(rows.features)
     if estimator.alpha is not None:
         return float(estimator.alpha), None
     if not isinstance(model, mm.Linear) or estimator.kappa is not None or estimator.method != "following":

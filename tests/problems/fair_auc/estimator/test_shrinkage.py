@@ -13,6 +13,7 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
+from minmaxcon.errors import InvalidInput
 from minmaxcon.metrics import AUCStatistic
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 from minmaxcon_problems.fair_auc.estimator import shrinkage
@@ -116,6 +117,61 @@ def test_weights_and_order_choose_what_copies_choose() -> None:
     assert found[0] is not None
     assert found[1] is not None
     np.testing.assert_allclose(found[0].aucs, found[1].aucs, atol=1e-12)
+
+
+def test_weights_of_a_survey_choose_alike_whole_or_not() -> None:
+    """They are no copies; equal ones count once each, of whatever size."""
+    X, y, _ = drawn(60, 30, 1)
+    weight = np.random.default_rng(0).integers(1000, 3000, 60).astype(float)
+    whole, half = (chosen_shrinkage(X, y > 0, one, one.sum(), 0) for one in (weight, weight + 0.5))
+    assert whole is not None
+    assert half is not None
+    np.testing.assert_allclose(whole.aucs, half.aucs, atol=1e-3)
+    assert whole.noise == pytest.approx(half.noise, rel=1e-2)
+    equal, alone = (chosen_shrinkage(X, y > 0, one, 60.0, 0) for one in (np.full(60, 2000.0), None))
+    assert equal is not None
+    assert alone is not None
+    assert equal.alpha == pytest.approx(alone.alpha)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_constant_features_and_offsets_change_nothing(sparse: bool, wide: bool) -> None:
+    """Variances that are rounding are 0: the unit is the median of the others."""
+    X, y, _ = drawn(60, 80 if wide else 8, 2)
+    made: Any = csr_matrix if sparse else np.asarray
+    one = chosen_shrinkage(X, y > 0, None, 60.0, 0)
+    assert one is not None
+    for other in (np.c_[X, np.full((60, 200 if wide else 30), 3.7)], X + 1e5, (X + 100.0).astype(np.float32)):
+        found = chosen_shrinkage(made(other), y > 0, None, 60.0, 0)
+        assert found is not None
+        np.testing.assert_allclose(found.aucs[1:], one.aucs[1:], atol=1e-3)
+        assert found.alpha == pytest.approx(one.alpha, rel=1e-3)
+    for value in (3.7, 0.1, 1e8):
+        found = chosen_shrinkage(made(np.full(X.shape, value)), y > 0, None, 60.0, 0)
+        assert found is not None
+        assert (found.alpha, found.auc) == (found.alphas[-1], 0.5)
+
+
+@pytest.mark.filterwarnings("ignore:The model gives all rows one score")
+def test_fits_stand_offsets_and_constant_features() -> None:
+    X, y, group = drawn(200, 4, 2)
+    constant = csr_matrix(np.c_[X, np.full((200, 5), 3.7)])
+    fits = [(csr_matrix(X), True), (constant, True), (csr_matrix(constant[:, 4:]), True), (X + 1e8, False)]
+    found = [
+        FairAUCClassifier("group", max_gap=0.1, standardize=scaled).fit(rows, y, sensitive_features=group)
+        for rows, scaled in fits
+    ]
+    assert found[1].alpha_ == pytest.approx(found[0].alpha_)
+    assert all(one.alpha_ > 1.0 for one in found)
+
+
+@pytest.mark.parametrize("alpha", [None, 0.0])
+def test_features_too_large_to_be_squared_are_refused_in_one_line(alpha: float | None) -> None:
+    X, y, group = drawn(50, 3, 0)
+    fair = FairAUCClassifier("group", max_gap=0.1, alpha=alpha, standardize=False)
+    with pytest.raises(InvalidInput, match=r"^X=\S+e\+160: is too large to be squared: scale .*standardize=True\.$"):
+        fair.fit(X * 1e160, y, sensitive_features=group)
 
 
 def test_the_largest_strength_within_one_standard_error_is_chosen() -> None:
