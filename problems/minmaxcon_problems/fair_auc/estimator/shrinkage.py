@@ -11,10 +11,10 @@ class, :math:`q_c = \operatorname{tr}(AS_c)`, which gives the means and variance
     t_\tau = \frac{\hat\delta^\top A\hat\delta - \sum_c g_c/n_c}{\sqrt{\sum_c (1 + b_c g_c)^2\, w^\top S_c w}}, \quad
     g_c = \frac{q_c}{1 - b_c q_c}.
 
-For classes of equal sizes this is the estimator of Zollanvari and Dougherty [1]_, which is consistent where rows and
-features grow in proportion. Scores are taken to be normal within each class, and rows of a class to be much alike in
-:math:`r^\top Ar`: features with extreme values are far from both. Sizes and covariances of the classes may differ. One
-decomposition serves all strengths, no rows are left out in fact, and nothing is drawn.
+Where the classes have the same size and covariance it comes to the estimator of Zollanvari and Dougherty [1]_, which is
+consistent where rows and features grow in proportion; here both may differ. Two things are assumed: scores are normal
+within each class, and :math:`r^\top Ar` is much the same for all rows of a class. Features with extreme values break
+both. One decomposition serves all strengths, no rows are left out in fact, and nothing is drawn.
 
 Of the strengths that rows cannot tell from the best one the largest is chosen, by the rule of one standard error [2]_.
 If :math:`\sigma_\tau` is the denominator, and scores are divided by it, then the difference of two values t has the
