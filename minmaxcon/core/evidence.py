@@ -67,6 +67,9 @@ class Evidence:
         y, that of the objective first. It is 0 where the multipliers prove that no point is feasible.
     scaled : ndarray (R, p)
         a, the scaled inner variables of objective and constraints joined.
+    near : ndarray (R, d)
+        Where the search for the minimiser of the Lagrangian started that gave the bound. At a kink a bound depends on
+        it, and is found again from there.
 
     Examples
     --------
@@ -78,24 +81,26 @@ class Evidence:
 
     weights: Any
     scaled: Any
+    near: Any
 
     @classmethod
     def none(cls, problem: MinMaxProblem, runs: int) -> Evidence:
         """Return that of runs that have none yet."""
         inner = sum(0 if one.dual is None else one.dual.dimension for one in problem.family.constraints)
-        return cls(np.full((runs, 1 + len(problem.constraints)), np.nan), np.full((runs, inner), np.nan))
+        sizes = 1 + len(problem.constraints), inner, problem.primal.dimension
+        return cls(*(np.full((runs, size), np.nan) for size in sizes))
 
     @classmethod
-    def of(cls, weights: Any, scaled: Any) -> Evidence:
-        """Return multipliers of objective and constraints, arrays (R, 1 + m) and (R, p) of any engine."""
-        return cls(*(np.asarray(to_numpy(part), dtype=np.float64) for part in (weights, scaled)))
+    def of(cls, weights: Any, scaled: Any, near: Any) -> Evidence:
+        """Return multipliers of objective and constraints, and points, (R, 1 + m), (R, p) and (R, d) of any engine."""
+        return cls(*(np.asarray(to_numpy(part), dtype=np.float64) for part in (weights, scaled, near)))
 
     @classmethod
-    def of_constraints(cls, weights: Any, scaled: Any, whole: Evidence) -> Evidence:
+    def of_constraints(cls, weights: Any, scaled: Any, near: Any, whole: Evidence) -> Evidence:
         """Return multipliers of the constraints alone, (R, m) and (R, p'), filled up with zeros to be as ``whole``."""
-        found = cls.of(weights, scaled)
+        found = cls.of(weights, scaled, near)
         before = whole.scaled.shape[1] - found.scaled.shape[1]
-        return cls(np.pad(found.weights, ((0, 0), (1, 0))), np.pad(found.scaled, ((0, 0), (before, 0))))
+        return cls(np.pad(found.weights, ((0, 0), (1, 0))), np.pad(found.scaled, ((0, 0), (before, 0))), found.near)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,11 +68,14 @@ class EvidenceRecord(_Record):
     weights, scaled : list of float
         Multipliers of objective and constraints, and scaled inner variables, as in :class:`minmaxcon.core.Evidence`;
         absent where nothing is proved by multipliers.
+    near : list of float
+        Where the search for the minimiser of their Lagrangian starts.
     """
 
     x: list[FiniteFloat]
     weights: list[FiniteFloat] | None = None
     scaled: list[FiniteFloat] | None = None
+    near: list[FiniteFloat] | None = None
 
 
 def _known_status(status: str) -> str:
@@ -231,7 +234,7 @@ def _cell(value: Any) -> Any:
     return "" if isinstance(value, float) and math.isnan(value) else value
 
 
-_ABSENT = ("train", "validation", "test", "evidence", "weights", "scaled")
+_ABSENT = ("train", "validation", "test", "evidence", "weights", "scaled", "near")
 
 
 def _without_absent(value: Any) -> Any:
@@ -368,7 +371,7 @@ def _evidence(solution: Solution) -> EvidenceRecord:
     """Return the point of one run, and the multipliers that prove what it claims."""
     multipliers: dict[str, list[float]] = {}
     if solution.evidence is not None and np.isfinite(solution.evidence.weights).all():
-        multipliers = {name: getattr(solution.evidence, name)[0].tolist() for name in ("weights", "scaled")}
+        multipliers = {name: getattr(solution.evidence, name)[0].tolist() for name in ("weights", "scaled", "near")}
     return EvidenceRecord(x=np.asarray(solution.x, dtype=np.float64).tolist(), **multipliers)
 
 

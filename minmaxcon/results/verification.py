@@ -185,7 +185,10 @@ class _Checks:
             yield "upper", holds, f"the point is {'feasible' if feasible else 'not feasible'}, with {objective:.9g}."
         proof = None
         if evidence is not None and evidence.weights is not None and not isinstance(self.problem, RefreshedProblem):
-            proof = proved(self.problem, evidence.weights, evidence.scaled or [], near=x)
+            near = x if evidence.near is None else np.array(evidence.near, dtype=np.float64)
+            if near.shape != x.shape or not self.problem.primal.contains(near, 1e-6):
+                near = x  # any point will do, the better the tighter
+            proof = proved(self.problem, evidence.weights, evidence.scaled or [], near=near)
         if told.lower is not None:
             if proof is None or proof.fault:
                 yield "lower", False, proof.fault if proof else "there are no multipliers that prove it."

@@ -364,8 +364,10 @@ def _checked(problem: MinMaxProblem, outcome: Outcome, over: Callable[[], bool])
         return {}
     claimed = np.array([status in (Status.SOLVED, Status.INFEASIBLE) for status in outcome.status])
     runs = np.flatnonzero(claimed & np.isfinite(evidence.weights).all(axis=1))
-    mine, near = take_runs(evidence, runs), np.asarray(to_numpy(outcome.x), dtype=np.float64)[runs]
-    found = proved_of_runs(problem.take(runs), mine.weights, mine.scaled, near=near, over=over) if runs.size else []
+    mine = take_runs(evidence, runs)
+    found = []
+    if runs.size:
+        found = proved_of_runs(problem.take(runs), mine.weights, mine.scaled, near=mine.near, over=over)
     return {int(j): one for j, one in zip(runs, found, strict=True)}
 
 

@@ -375,7 +375,7 @@ class SFLS(Solver):
         hit = (violation < -_TIE * unit) & np.isfinite(found.objective)
         if searching:
             upper = violation
-            evidence = Evidence.of_constraints(estimate.weights, estimate.scaled, known.evidence)
+            evidence = Evidence.of_constraints(estimate.weights, estimate.scaled, found.x, known.evidence)
             known.evidence = where_runs(bound > _TIE * unit, evidence, known.evidence)
             known.interior = where_runs(hit, found.x, known.interior)
             known.level = np.where(hit, found.objective + self.slack, known.level)
@@ -388,7 +388,7 @@ class SFLS(Solver):
                 back = pull_back(part, Points.measured(part, interior), x, miss, near=_NEAR if exact else _ROUGH)
                 new = put_runs(found, out, back)
             root = np.where(weight > _NONE, known.level + bound / np.maximum(weight, _NONE), -np.inf)
-            evidence = Evidence.of(estimate.weights, estimate.scaled)
+            evidence = Evidence.of(estimate.weights, estimate.scaled, estimate.x)
             known.evidence = where_runs(root > known.lower, evidence, known.evidence)
             known.lower = np.maximum(known.lower, root)
             stuck = ((new.objective >= old.objective) | (new.violation > 0)) & (old.objective >= known.level)
@@ -659,7 +659,7 @@ def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evi
     scaled = np.asarray(to_numpy(estimate.scaled), dtype=np.float64)
     a = np.where(owner == 0, scaled / np.maximum(weight[:, :1], 1e-300), 0.0)
     bound = lower_bound(question, xp.asarray(y, estimate.x), xp.asarray(a, estimate.x), estimate.x)
-    return np.where(weight[:, 0] > _NONE, question.bounds[:, 0] + bound, -np.inf), Evidence.of(y, a)
+    return np.where(weight[:, 0] > _NONE, question.bounds[:, 0] + bound, -np.inf), Evidence.of(y, a, estimate.x)
 
 
 def _objective_estimate(state: SFLSState, estimate: Estimate) -> Any:

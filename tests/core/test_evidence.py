@@ -25,7 +25,8 @@ CLAIMS = (mm.Status.SOLVED, mm.Status.INFEASIBLE)
 
 def shown(problem: mm.MinMaxProblem, solution: mm.Solution) -> Any:
     assert solution.evidence is not None
-    return proved(problem, solution.evidence.weights[0], solution.evidence.scaled[0], near=solution.x)
+    y, a, near = (getattr(solution.evidence, name)[0] for name in ("weights", "scaled", "near"))
+    return proved(problem, y, a, near=near)
 
 
 @pytest.mark.parametrize("name", cases.promises(cases.PROBLEMS, ("fair_auc_torch", "worst_group", "portfolio")))
@@ -354,7 +355,7 @@ def test_evidence_is_a_value_of_runs() -> None:
     nothing = Evidence.none(problem, 2)
     assert nothing.weights.shape == (2, 3)
     assert np.isnan(nothing.weights).all()
-    constraints = Evidence.of_constraints(np.ones((2, 2)), np.ones((2, 2)), nothing)
+    constraints = Evidence.of_constraints(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 3)), nothing)
     assert constraints.weights.tolist() == [[0.0, 1.0, 1.0]] * 2
     assert constraints.scaled[:, -2:].tolist() == [[1.0, 1.0]] * 2
     assert (constraints.scaled[:, :-2] == 0).all()
@@ -399,6 +400,17 @@ def test_a_bound_that_the_multipliers_do_not_prove_is_not_claimed() -> None:
     for run in range(2):
         own = shown(problem.take([run]), solution[run])
         assert solution.certificate[run].lower == pytest.approx(own.lower, rel=1e-9)
+
+
+def test_a_bound_at_a_kink_is_found_again_from_where_it_was_found() -> None:
+    """From the point that is returned a worse one is found."""
+    problem = cases.problem("cvar")
+    found = [mm.solve(problem, cases.SOLVERS["sfls"](), seed=seed) for seed in (0, 3)]
+    for solution in found:
+        assert solution.status is mm.Status.SOLVED
+        assert shown(problem, solution).lower >= solution.certificate.lower - 1e-9
+    other = [proved(problem, one.evidence.weights[0], one.evidence.scaled[0], near=one.x).lower for one in found]
+    assert any(bound < one.certificate.lower - 1e-4 for bound, one in zip(other, found, strict=True))
 
 
 def test_multipliers_of_one_run_are_not_those_of_several() -> None:

@@ -113,6 +113,18 @@ def test_what_was_altered_is_not(
     assert main(["verify", str(tmp_path / "r")]) == 1
 
 
+@pytest.mark.parametrize("near", [None, [], [0.0], [1e300, 0.0]])
+def test_where_the_search_starts_is_no_claim(near: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+    """A point that is none of the set is not searched from, and an older result has none."""
+    shutil.copytree(folders["toy"], tmp_path / "r")
+    path = tmp_path / "r" / "result.json"
+    record = json.loads(path.read_text())
+    assert len(record["evidence"]["near"]) == 1
+    record["evidence"]["near"] = near
+    path.write_text(json.dumps(record))
+    assert all(one.confirmed for one in verify(tmp_path / "r"))
+
+
 def test_a_model_of_another_solve_is_noticed(folders: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(folders["model"], tmp_path / "r")
     shutil.copy(folders["runs"] / "model-0.safetensors", tmp_path / "r" / "model.safetensors")

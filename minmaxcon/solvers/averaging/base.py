@@ -233,9 +233,9 @@ class AveragingSolver(Solver):
             y, a = to_numpy(sums.y) / state.scales, to_numpy(sums.a) / state.scales[game.dual.owner]
             bound, proof = _bounds(game, state, y, a, new.x)
             better = going & (bound > lower)  # a bound that is no number says nothing
-            lower, evidence = where_runs(better, (bound, Evidence.of(y, a)), (lower, evidence))
+            lower, evidence = where_runs(better, (bound, Evidence.of(y, a, new.x)), (lower, evidence))
             only = game.dual.owner > 0
-            search = Evidence.of_constraints(y[:, 1:], a[:, only], evidence)
+            search = Evidence.of_constraints(y[:, 1:], a[:, only], new.x, evidence)
             evidence = where_runs(going & (proof > _TIE), search, evidence)
         else:
             values = xp.where(begun, game.dual.support(mean.u, mean.v), mean.u + float("inf"))
