@@ -158,7 +158,8 @@ def proved(
     scaled : array_like (p,)
         a.
     near : array_like (d,), optional
-        A point that is likely to be near u, where its search starts.
+        A point that is likely to be near u, where its search starts; one that is not of X gives way to the problem's
+        own start.
     over : callable
         Tells whether no time is left. Then the search for u ends where it is and no tangents are mixed: the bound is
         lower, and holds as any does. L is tried at as many points as ever.
@@ -180,7 +181,11 @@ def proved_of_runs(
     Arguments and errors are those of :func:`proved`, one row a run: weights (R, 1 + m), scaled (R, p), near (R, d). A
     problem of several runs has R.
     """
-    starts = np.asarray(to_numpy(problem.start_point(len(weights)) if near is None else near), dtype=np.float64)
+    starts = np.asarray(to_numpy(problem.start_point(len(weights))), dtype=np.float64)
+    if near is not None:
+        near = np.asarray(to_numpy(near), dtype=np.float64)
+        inside = np.isfinite(near).all(axis=1) & np.asarray(to_numpy(problem.primal.contains(near, 1e-6)))
+        starts = np.where(inside[:, None], near, starts)
     if problem.runs not in (None, len(weights)):
         need = f"has {problem.runs} runs, and there are multipliers of {len(weights)}; give problem.take([run]) of one."
         raise InvalidInput("problem", problem.name, need)

@@ -185,9 +185,7 @@ class _Checks:
             yield "upper", holds, f"the point is {'feasible' if feasible else 'not feasible'}, with {objective:.9g}."
         proof = None
         if evidence is not None and evidence.weights is not None and not isinstance(self.problem, RefreshedProblem):
-            near = x if evidence.near is None else np.array(evidence.near, dtype=np.float64)
-            if near.shape != x.shape or not self.problem.primal.contains(near, 1e-6):
-                near = x  # any point will do, the better the tighter
+            near = x if evidence.near is None or len(evidence.near) != len(x) else np.array(evidence.near)
             proof = proved(self.problem, evidence.weights, evidence.scaled or [], near=near)
         if told.lower is not None:
             if proof is None or proof.fault:

@@ -413,6 +413,14 @@ def test_a_bound_at_a_kink_is_found_again_from_where_it_was_found() -> None:
     assert any(bound < one.certificate.lower - 1e-4 for bound, one in zip(other, found, strict=True))
 
 
+@pytest.mark.parametrize("near", [np.full(3, np.nan), np.full(3, 1e9)])
+def test_a_search_starts_in_the_set_wherever_it_is_told_to(near: Any) -> None:
+    problem = cases.problem("worst_group")
+    evidence = mm.solve(problem, EXACT).evidence
+    y, a = evidence.weights[0], evidence.scaled[0]
+    assert proved(problem, y, a, near=near) == proved(problem, y, a)
+
+
 def test_multipliers_of_one_run_are_not_those_of_several() -> None:
     """The bounds of the first run would be taken for those of another."""
     problem = cases.fair_auc("inter_group", [0.1, 0.5])

@@ -77,8 +77,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         By default it is chosen: of a path of strengths the largest whose AUC on new rows, estimated in closed form, is
         within one standard error of the best, so that gaps on new rows become smaller. The estimate assumes features
         without extreme values: transform those that are heavily skewed or have outliers, or give 0. With more rows
-        alpha tends to 0, which is no penalty. For a network it is the weight decay: alpha / (2 n) times the squared
-        norm of its parameters is added to the objective, as scikit-learn's networks have it; none by default.
+        the noise tends to 0; of uncorrelated features, whose ranking no strength changes, it does not. For a network
+        alpha is the weight decay: alpha / (2 n) times the squared norm of its parameters is added to the objective, as
+        scikit-learn's networks have it; none by default.
     monotonic_cst : array_like (d,) of int, or mapping of str to int, optional
         For a linear model, as scikit-learn's trees have it: 1 where the chance of the positive label may not fall as
         the feature grows, -1 where it may not rise, 0 where it may do both. By name, features that are left out are

@@ -608,9 +608,8 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
             chosen, found, goal = other, other.on_train, other.goal
     late = any(timed_out(one.run) for one in (*runs, free))
     over = f"The time limit of {target.time_limit} s was reached."
-    if (
-        timed_out(chosen.run) and chosen.run.status is mm.Status.BUDGET
-    ):  # solves share the limit, and name what was left
+    # Solves share the limit, and each names what was left for it.
+    if timed_out(chosen.run) and chosen.run.status is mm.Status.BUDGET:
         chosen = replace(chosen, run=replace(chosen.run, reason=over))
     turns = goal >= 0 and judge.turns(found)
     if turns:

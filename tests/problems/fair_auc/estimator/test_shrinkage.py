@@ -227,3 +227,19 @@ def test_pure_noise_is_not_solved_in_silence() -> None:
     assert "an estimated" in found.reason_
     with pytest.warns(ConvergenceWarning, match="1,000 features tell 200 rows apart"):
         FairAUCClassifier("inter_group", alpha=0.0).fit(X, y, sensitive_features=group)
+
+
+def test_the_noise_falls_with_more_rows_where_it_changes_the_ranking() -> None:
+    """Of uncorrelated features a penalty shrinks all coefficients alike."""
+    rng = np.random.default_rng(0)
+    slope = np.array([1.0, -0.8, 0.5, 0.3, 0.0])
+    mixing = np.linalg.cholesky(0.7 ** np.abs(np.subtract.outer(np.arange(5), np.arange(5))))
+    noise: dict[tuple[str, int], float] = {}
+    for n in (500, 50_000):
+        plain = rng.normal(size=(n, 5))
+        for kind, features in (("apart", plain), ("correlated", plain @ mixing.T)):
+            found = chosen_shrinkage(features, features @ slope + rng.logistic(size=n) > 0, None, float(n), 0)
+            assert found is not None
+            noise[kind, n] = found.noise
+    assert noise["correlated", 50_000] < 0.5 * noise["correlated", 500]
+    assert noise["apart", 50_000] > 1.0
