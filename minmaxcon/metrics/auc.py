@@ -10,6 +10,7 @@ so that a constant score has AUC one half, and so has a set against itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import finite_array
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["auc", "auc_gap", "checked_pairs", "checked_row_weight", "checked_scores"]
+__all__ = ["auc", "auc_gap", "checked_pair_weights", "checked_pairs", "checked_row_weight", "checked_scores"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -56,10 +57,12 @@ def _mask(argument: str, mask: Any, rows: int) -> Mask:
     return array
 
 
-def checked_pairs(pair_1: Pair, pair_2: Pair, rows: int) -> list[tuple[Mask, Mask]]:
-    """Return the masks of both pairs, each a boolean array of shape (n,)."""
-    named = (("pair_1", pair_1), ("pair_2", pair_2))
-    return [(_mask(f"{name}[0]", pair[0], rows), _mask(f"{name}[1]", pair[1], rows)) for name, pair in named]
+def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[tuple[Mask, Mask]]:
+    """Return the masks of each pair, each a boolean array of shape (n,)."""
+    return [
+        (_mask(f"pair_{k}[0]", own, rows), _mask(f"pair_{k}[1]", other, rows))
+        for k, (own, other) in enumerate(pairs, 1)
+    ]
 
 
 def _auc_of_run(a: NDArray[Any], b: NDArray[Any], tie_weight: int) -> float:
@@ -85,7 +88,7 @@ def _weighted_auc_of_run(
     return float(weight_a @ wins / (weight_a.sum() * below[-1]))
 
 
-def _checked_pair_weights(weights: Any, counts: tuple[int, int]) -> Any:
+def checked_pair_weights(weights: Any, counts: tuple[int, int]) -> Any:
     """Return the weights of both sets, or None where all of a set are alike and so count nothing."""
     if weights is None:
         return None
@@ -152,7 +155,7 @@ def auc(
     a, b = checked_scores("scores_a", scores_a), checked_scores("scores_b", scores_b)
     if a.ndim != b.ndim or a.shape[:-1] != b.shape[:-1]:
         raise InvalidInput("scores_b", f"shape {b.shape}", f"must have the run axis of scores_a, shape {a.shape}.")
-    pair = _checked_pair_weights(weights, (a.shape[-1], b.shape[-1]))
+    pair = checked_pair_weights(weights, (a.shape[-1], b.shape[-1]))
 
     def of_run(x: NDArray[Any], y: NDArray[Any]) -> float:
         return _auc_of_run(x, y, weight) if pair is None else _weighted_auc_of_run(x, y, pair[0], pair[1], weight)
@@ -200,6 +203,6 @@ def auc_gap(
         pair = None if weight is None else (weight[own], weight[other])
         return auc(array[..., own], array[..., other], ties=ties, weights=pair)
 
-    first, second = checked_pairs(pair_1, pair_2, array.shape[-1])
+    first, second = checked_pairs((pair_1, pair_2), array.shape[-1])
     gap = area(*first) - area(*second)
     return np.abs(gap) if array.ndim == 2 else abs(gap)

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from minmaxcon.checks import number
 from minmaxcon.errors import InvalidInput
-from minmaxcon.metrics.auc import Mask, Pair, auc, checked_pairs, checked_row_weight, checked_scores
+from minmaxcon.metrics.auc import Mask, Pair, checked_pair_weights, checked_pairs, checked_row_weight, checked_scores
 
 __all__ = ["AUCEstimate", "AUCStatistic", "auc_gap_with_interval", "auc_with_interval"]
 
@@ -224,10 +224,30 @@ class AUCStatistic:
             Scores that are not finite numbers, masks that are not boolean or of another length, or weights that are
             not positive.
         """
+        return cls.of_pairs(scores, [(own, other)], row_weight, [names])[0]
+
+    @classmethod
+    def of_pairs(
+        cls, scores: Any, pairs: Sequence[Pair], row_weight: Any = None, names: Sequence[Sequence[str]] | None = None
+    ) -> tuple[AUCStatistic, ...]:
+        """Return the AUC of each pair of sets of rows, which are sorted once.
+
+        Arguments and errors are those of :meth:`of`, with a pair of masks, and a pair of names, for each AUC.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> label, old = np.array([True, True, False, False]), np.array([True, False, True, False])
+        >>> every, within = AUCStatistic.of_pairs([4, 2, 3, 1], [(label, ~label), (label & old, ~label & old)])
+        >>> every.value, within.value
+        (0.75, 1.0)
+        """
         array = checked_scores("scores", scores, (1,))
         weight = checked_row_weight(row_weight, array.size)
-        (a, b), _ = checked_pairs((own, other), (own, other), array.size)
-        return _area(array, a, b, weight, names)
+        masks = checked_pairs(pairs, array.size)
+        order = _Order(array, weight)
+        called = [("G", "G'")] * len(masks) if names is None else names
+        return tuple(_area(order, a, b, name) for (a, b), name in zip(masks, called, strict=True))
 
     def __sub__(self, other: AUCStatistic) -> AUCStatistic:
         """Return the difference of two statistics of the same rows; that of one and itself is 0 for certain."""
@@ -308,35 +328,87 @@ def _quantile(confidence: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence / 2.0)
 
 
-def _area(scores: NDArray[Any], a: Mask, b: Mask, weight: Any, names: Sequence[str]) -> AUCStatistic:
+class _Order:
+    """Rows in the order of their scores: where the scores that tie with each begin and end, and what each row weighs.
+
+    All of an AUC is computed in this order, where a look-up is a walk, and put back into that of the rows at the end.
+    """
+
+    def __init__(self, scores: NDArray[Any], weight: Floats | None) -> None:
+        self.rows = np.argsort(scores)
+        ordered = scores[self.rows]
+        new = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if scores.size else np.arange(0)
+        lengths = np.diff(new, append=scores.size)
+        self.start = np.repeat(new, lengths)
+        self.stop = np.repeat(new + lengths, lengths)
+        self.mass = None if weight is None else weight[self.rows]
+
+    def below(self, others: Mask, places: NDArray[np.intp]) -> Floats:
+        """Return twice the mass of ``others`` below the rows at ``places``, ties one half: exact without weights."""
+        mass = others if self.mass is None else np.where(others, self.mass, 0.0)
+        before = np.concatenate([[0.0], np.cumsum(mass, dtype=np.float64)])
+        found: Floats = before[self.start[places]] + before[self.stop[places]]
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Members:
+    """A set of rows: where its members are in the order of the scores, what each weighs, and all together."""
+
+    places: NDArray[np.intp]
+    mass: Floats | float
+    total: float
+    size: float
+
+    @classmethod
+    def of(cls, order: _Order, inside: Mask) -> _Members:
+        places = np.flatnonzero(inside)
+        if order.mass is None:
+            return cls(places, 1.0, float(places.size), float(places.size))
+        mass = order.mass[places]
+        total = float(mass.sum())
+        return cls(places, mass, total, total**2 / float(mass @ mass) if mass.size else 0.0)  # Kish's size
+
+    @property
+    def bessel(self) -> float:
+        """The factor that makes the sum of squares of a set's components DeLong's unbiased variance."""
+        return math.sqrt(self.size / (self.size - 1.0))
+
+
+def _area(order: _Order, own: Mask, other: Mask, names: Sequence[str]) -> AUCStatistic:
     """Return the AUC of checked arguments."""
-    n, counts = scores.size, (int(a.sum()), int(b.sum()))
-    mass = np.ones(n) if weight is None else weight
-    undefined, reason = _why_undefined(counts, (_size(mass[a]), _size(mass[b])), names)
-    pair = None if weight is None else (weight[a], weight[b])
-    value = float(auc(scores[a], scores[b], weights=pair))
-    if undefined or reason:
+    in_a, in_b = own[order.rows], other[order.rows]
+    a, b = _Members.of(order, in_a), _Members.of(order, in_b)
+    n, counts = own.size, (a.places.size, b.places.size)
+    undefined, reason = _why_undefined(counts, (a.size, b.size), names)
+    if undefined:
+        return AUCStatistic(math.nan, np.zeros(n), counts, reason, _AREA, 0.0, _point(math.nan))
+    wins, losses = order.below(in_b, a.places), order.below(in_a, b.places)
+    value = float((a.mass * wins).sum()) / (2.0 * a.total * b.total)
+    if reason:
         return AUCStatistic(value, np.zeros(n), counts, reason, _AREA, 0.0, _point(math.nan))
-    total_a, total_b = float(mass[a].sum()), float(mass[b].sum())
-    share = np.zeros(n)
-    first, second = _Sorted(scores[a], mass[a]), _Sorted(scores[b], mass[b])
-    share[a] += mass[a] / total_a * (first.share_below(second) - value) * _bessel(mass[a])
-    share[b] += mass[b] / total_b * (1.0 - second.share_below(first) - value) * _bessel(mass[b])
-    both = a & b
+    ordered = np.zeros(n)
+    ordered[a.places] = a.mass / a.total * a.bessel * (wins / (2.0 * b.total) - value)
+    ordered[b.places] += b.mass / b.total * b.bessel * (1.0 - losses / (2.0 * a.total) - value)
+    share = np.empty(n)
+    share[order.rows] = ordered
+    in_both = in_a & in_b
+    overlap = bool(in_both.any())
     # Rows of both sets meet each other in this share of the pairs, half of which they win whatever the scores are.
-    known = float(mass[both].sum()) ** 2 / (total_a * total_b) if both.any() else 0.0
+    known = _Members.of(order, in_both).total ** 2 / (a.total * b.total) if overlap else 0.0
     free = 1.0 - known
     if free <= 1e-12:
         return AUCStatistic(value, np.zeros(n), counts, "", _AREA, 0.0, _point(value))
     inner = min(1.0, max(0.0, (value - 0.5 * known) / free))
     binomial = inner * (1.0 - inner)
     ratio = variance = 0.0  # the variance over the binomial one, and itself
-    for rows in (a & ~b, both, b & ~a):
-        if rows.any():
-            size, squares = _size(mass[rows]), np.square(share[rows] / free)
+    apart = [_Members.of(order, rows) for rows in (in_a & ~in_b, in_both, in_b & ~in_a)] if overlap else [a, b]
+    for part in apart:
+        if part.places.size:
+            squares = np.square(ordered[part.places] / free)
             spread, fourth = float(squares.sum()), float(squares @ squares)
-            members = max(size - 1.0, 0.0) / size * spread * spread / fourth if fourth > 0 else 0.0
-            prior = _PRIOR_MEMBERS * _PRIOR_SHARE / size
+            members = max(part.size - 1.0, 0.0) / part.size * spread * spread / fourth if fourth > 0 else 0.0
+            prior = _PRIOR_MEMBERS * _PRIOR_SHARE / part.size
             ratio += (members * (spread / binomial if binomial > 0 else 0.0) + prior) / (members + _PRIOR_MEMBERS)
             variance += (members * spread + prior * binomial) / (members + _PRIOR_MEMBERS)
 
@@ -358,37 +430,6 @@ def _point(value: float) -> Ends:
         return value, value
 
     return ends
-
-
-class _Sorted:
-    """Scores of a set in order, with the place of each member and the mass before it."""
-
-    def __init__(self, scores: NDArray[Any], mass: Floats) -> None:
-        self.order = np.argsort(scores)
-        self.scores = scores[self.order]
-        self.below = np.concatenate([[0.0], np.cumsum(mass[self.order])])
-
-    def share_below(self, others: _Sorted) -> Floats:
-        """Return the share of the others' mass below each member, ties one half, in the members' own order.
-
-        Scores are looked up in order, which takes a tenth of the time of any other order.
-        """
-        left = np.searchsorted(others.scores, self.scores, side="left")
-        right = np.searchsorted(others.scores, self.scores, side="right")
-        found = np.empty(len(self.scores))
-        found[self.order] = (others.below[left] + others.below[right]) / (2.0 * others.below[-1])
-        return found
-
-
-def _size(mass: Floats) -> float:
-    """Return Kish's effective size; the number of members where all weigh the same."""
-    return float(mass.sum()) ** 2 / float(mass @ mass) if mass.size else 0.0
-
-
-def _bessel(mass: Floats) -> float:
-    """Return the factor that makes the sum of squares of a set's components DeLong's unbiased variance."""
-    size = _size(mass)
-    return math.sqrt(size / (size - 1.0))
 
 
 def _why_undefined(counts: tuple[int, ...], sizes: tuple[float, ...], names: Sequence[str]) -> tuple[bool, str]:
@@ -427,10 +468,10 @@ def auc_with_interval(
     """
     _quantile(confidence)
     a, b = checked_scores("scores_a", scores_a, (1,)), checked_scores("scores_b", scores_b, (1,))
-    auc(a, b, weights=weights)  # refuses weights that are none
+    pair = checked_pair_weights(weights, (a.size, b.size))
     first = np.arange(a.size + b.size) < a.size
-    mass = None if weights is None else np.concatenate([np.asarray(w, dtype=np.float64) for w in weights])
-    return _area(np.concatenate([a, b]), first, ~first, mass, ("scores_a", "scores_b")).estimate(confidence)
+    mass = None if pair is None else np.concatenate(pair)
+    return AUCStatistic.of(np.concatenate([a, b]), first, ~first, mass, ("scores_a", "scores_b")).estimate(confidence)
 
 
 def auc_gap_with_interval(
@@ -460,9 +501,6 @@ def auc_gap_with_interval(
         As in :func:`auc_gap`; or a confidence outside (0, 1).
     """
     _quantile(confidence)
-    array = checked_scores("scores", scores, (1,))
-    weight = checked_row_weight(row_weight, array.size)
-    first, second = checked_pairs(pair_1, pair_2, array.size)
-    one = _area(array, *first, weight, ("G1", "G1'"))
-    other = _area(array, *second, weight, ("G2", "G2'"))
+    names = (("G1", "G1'"), ("G2", "G2'"))
+    one, other = AUCStatistic.of_pairs(scores, (pair_1, pair_2), row_weight, names)
     return abs(one - other).estimate(confidence)

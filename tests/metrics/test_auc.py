@@ -233,6 +233,30 @@ def test_standard_error_of_a_gap_equals_the_bootstrap(kind: str) -> None:
     assert estimate.standard_error == pytest.approx(np.std(signed), rel=0.12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_that_are_sorted_together_are_those_alone(weighted: bool) -> None:
+    scores, label, group = cells(12, 90)
+    weight = np.random.default_rng(13).uniform(0.5, 2.0, 90) if weighted else None
+    pairs = [
+        pair for kind in ("disjoint", "shared members", "within one pair") for pair in pairs_of(kind, label, group)
+    ]
+    for found, (own, other) in zip(AUCStatistic.of_pairs(scores, pairs, weight), pairs, strict=True):
+        alone = AUCStatistic.of(scores, own, other, weight)
+        assert found.estimate() == alone.estimate()
+        np.testing.assert_array_equal(found.share, alone.share)
+        mass = np.ones(90) if weight is None else weight
+        wins = np.greater.outer(scores, scores) + 0.5 * np.equal.outer(scores, scores)
+        own_mass, other_mass = mass * own, mass * other
+        assert found.value == pytest.approx(
+            own_mass @ wins @ other_mass / (own_mass.sum() * other_mass.sum()), abs=1e-14
+        )
+        part = own_mass * (wins @ other_mass / other_mass.sum() - found.value) / own_mass.sum()
+        size = own_mass.sum() ** 2 / (own_mass @ own_mass)
+        alone_in = own & ~other
+        expected = part * math.sqrt(size / (size - 1.0))
+        assert found.share[alone_in] == pytest.approx(expected[alone_in], abs=1e-15)
+
+
 def test_covariance_matters_where_sets_overlap() -> None:
     scores, label, group = cells(7, 600)
     first, second = pairs_of("shared members", label, group)
@@ -324,6 +348,7 @@ MASK = np.array([True, False])
         (lambda: auc_gap([1.0, 2.0], (MASK, [1, 0]), (MASK, MASK)), ("pair_1[1]", "boolean")),
         (lambda: auc_gap([1.0, 2.0], (MASK, MASK), (MASK[:1], MASK)), ("pair_2[0]", "(1,)", "(2,)")),
         (lambda: auc_gap_with_interval([1.0, 2.0], (MASK, MASK), (MASK, MASK), 0.0), ("confidence", "0.0")),
+        (lambda: AUCStatistic.of_pairs([1.0, 2.0], [(MASK, MASK)] * 2 + [(MASK, [1, 0])]), ("pair_3[1]", "boolean")),
     ],
 )
 def test_bad_input_is_one_line(call: Any, words: tuple[str, ...]) -> None:

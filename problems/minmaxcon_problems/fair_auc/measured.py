@@ -251,17 +251,18 @@ class _Statistics:
     def of(
         cls, scores: Any, label: Any, groups: Sequence[GroupSigns], metric: FairnessMetric | MetricSet, row_weight: Any
     ) -> _Statistics:
-        found, scores = [], np.zeros_like(scores) if is_constant(scores) else scores
-        for one, group in itertools.product(metric.members, groups):
-            masks = one.masks(label, group.signs)
-            names = [f"{name} ({subset})" for name, subset in zip(SUBSET_NAMES, one.subsets, strict=True)]
-            first, second = (
-                AUCStatistic.of(scores, masks[:, k], masks[:, k + 1], row_weight, names[k : k + 2]) for k in (0, 2)
-            )
-            found.append((one, group, first, second, first - second))
+        scores = np.zeros_like(scores) if is_constant(scores) else scores
         positive = np.asarray(label) > 0
-        area = AUCStatistic.of(scores, positive, ~positive, row_weight, ("the positives", "the negatives"))
-        return cls(area, tuple(found))
+        pairs, names = [(positive, ~positive)], [("the positives", "the negatives")]
+        compared = list(itertools.product(metric.members, groups))
+        for one, group in compared:
+            masks = one.masks(label, group.signs)
+            called = [f"{name} ({subset})" for name, subset in zip(SUBSET_NAMES, one.subsets, strict=True)]
+            pairs += [(masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3])]
+            names += [(called[0], called[1]), (called[2], called[3])]
+        area, *areas = AUCStatistic.of_pairs(scores, pairs, row_weight, names)
+        found = zip(compared, areas[::2], areas[1::2], strict=True)
+        return cls(area, tuple((one, group, a, b, a - b) for (one, group), a, b in found))
 
     @property
     def largest(self) -> AUCStatistic | None:
