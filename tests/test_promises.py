@@ -165,7 +165,7 @@ def test_500_fits_leave_nothing_behind() -> None:
     rows = biased_rows(150, seed=1)
 
     def fit(seed: int) -> None:
-        """One in ten chooses a ridge penalty by folds, which are fits too."""
+        """One in ten chooses its ridge penalty by itself."""
         model = FairAUCClassifier(max_gap=0.1, alpha=None if seed % 10 == 0 else 1000.0, random_state=seed)
         model.fit(rows.X, rows.y, sensitive_features=rows.group)
 

@@ -244,7 +244,7 @@ def count_certificates(seeds: range) -> tuple[int, int, int]:
     best, _ = Quadratics.of(problem).optimum(problem.bounds()[0])
     held = solved = feasible = 0
     for seed in seeds:
-        solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=30), tolerance=0.05)
+        solver = mm.SFLS(oracle=mm.SMD(steps=300, batch_size=30), tolerance=0.05)
         solution = mm.solve(problem, solver, seed=seed)
         held += solution.certificate.lower <= best + 1e-7 and best <= solution.certificate.upper + 1e-7
         solved += solution.status is mm.Status.SOLVED and solution.certificate.gap <= 0.05 * (0.5 - best) + 1e-9

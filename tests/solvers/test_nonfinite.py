@@ -241,7 +241,7 @@ def inject(seed: int) -> None:
     rule = ("adaptive", mm.InverseSqrt(0.05), "theory")[rng.integers(3)]
     bound = 0.2 if rng.random() < 0.5 else [0.2, 0.4]
     problem = poisoned(where, poison, dtype=dtype, bound=bound)
-    smd = mm.SMD(steps=150, batch_size=int(rng.integers(1, 8)), step_rule=rule, block=int(rng.integers(1, 120)))
+    smd = mm.SMD(steps=100, batch_size=int(rng.integers(1, 8)), step_rule=rule, block=int(rng.integers(1, 80)))
     solution = mm.solve(problem, mm.SFLS(oracle=smd, levels=2), seed=seed)
     assert np.isfinite(solution.x).all()
     assert np.isfinite(solution.objective).all()

@@ -47,7 +47,7 @@ def test_a_stream_has_a_certificate_with_confidence() -> None:
 def test_the_confidence_is_kept_over_200_seeds() -> None:
     """All claims of one solve hold together with probability 0.9 at least, and the points are confirmed."""
     problem, best = half_space()
-    solutions = [mm.solve(problem, solver(steps=100, levels=2), seed=seed) for seed in range(200)]
+    solutions = [mm.solve(problem, solver(steps=60, levels=2), seed=seed) for seed in range(200)]
     assert sum(wrong(solution, best) for solution in solutions) <= 20
     assert sum(bool(solution.feasible) for solution in solutions) >= 190
 

@@ -14,7 +14,7 @@ PAIRS = [
     pytest.param(name, rival, marks=() if name == cases.RIVALS[rival] else pytest.mark.rel)
     for name, case in cases.PROBLEMS.items()
     for rival in RIVALS
-    if case.convex
+    if case.convex and name not in cases.ALIKE
 ]
 
 WITHIN = {"conex": 0.15, "switching": 0.25, "primal_dual": 0.15}
