@@ -181,7 +181,7 @@ class MinMaxProblem:
             raise InvalidInput("weight", weight, need)
         return self._again(proximal=Proximal(found, weights))
 
-    def with_bounds(self, *bounds: Any) -> MinMaxProblem:
+    def with_bounds(self, *bounds: Any) -> Self:
         """Return the problem with other bounds, one per constraint, each a number or a vector (R,)."""
         if len(bounds) != len(self.constraints):
             raise InvalidInput("bounds", bounds, f"give one for each of the {len(self.constraints)} constraints.")

@@ -14,7 +14,7 @@ from minmaxcon.checks import number
 from minmaxcon.tables import encoding_from_dict, existing_file
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.objectives import named_objective
-from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, build_target_problem
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem, without_target
 
 from .bounds import Details, resolved_bound
 from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, load_dataset, missing_files
@@ -258,7 +258,7 @@ class FairAUC(mm.ProblemPlugin):
         """See :meth:`minmaxcon.registry.Compares.references`: with ``max_gap``, the same problem without a target."""
         if problem.details.max_gap is None:
             return {}
-        return {"without_target": problem.with_bounds(NO_TARGET, NO_TARGET)}
+        return {"without_target": without_target(problem)}
 
     def compared(self, found: Mapping[str, Any], references: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.registry.Compares.compared`: ``train`` gets ``without_target``, which has the price."""

@@ -28,7 +28,13 @@ from minmaxcon_problems.fair_auc.datasets import VARIABLE, Dataset, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric, true_gap_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
-from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, build_target_problem, signed_bounds
+from minmaxcon_problems.fair_auc.target.problem import (
+    NO_TARGET,
+    Target,
+    build_target_problem,
+    signed_bounds,
+    without_target,
+)
 
 __all__ = [
     "BEYOND",
@@ -179,7 +185,7 @@ def track_targets(
             damping=damping,
             warmup_steps=effort.warmup if linear else effort.network_warmup,
         )
-        problem = build_target_problem(dataset.train, target)
+        problem = without_target(build_target_problem(dataset.train, target))
         solver = mm.SuccessiveApproximation(
             iterations=steps,
             tolerance=target.objective.tolerance if linear else _NETWORK_TOLERANCE,

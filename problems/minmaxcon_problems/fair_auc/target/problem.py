@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,24 @@ from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, 
 from .ridge import Ridged, ridge_matrix
 from .signs import SignedBall
 
-__all__ = ["NO_TARGET", "Target", "build_target_problem", "comparison_masks", "observed", "signed_bounds", "timed_out"]
+__all__ = [
+    "NO_TARGET",
+    "Target",
+    "build_target_problem",
+    "comparison_masks",
+    "observed",
+    "signed_bounds",
+    "timed_out",
+    "without_target",
+]
+
+_Problem = TypeVar("_Problem", bound=mm.MinMaxProblem)
 
 NO_TARGET = 1.0
+"""No two AUCs differ by more than this."""
+
+_UNBOUND = 2.0
+"""The bound where there is no target: one of 1 is active at models that separate the groups, and they are kept off."""
 """No two AUCs differ by more than this."""
 
 
@@ -170,8 +185,9 @@ def build_target_problem(
     reach = max(float(np.max(model.score_bound(target.radius, means))), 1e-6)
     first: mm.RefreshedProblem | None = None
     if loss.followed:
-        free = replace(target, objective=AUCObjective(loss.c1, loss.c2), max_gap=NO_TARGET)
-        first = build_target_problem(rows, free, row_weight=row_weight, engine=engine, dtype=dtype, device=device)
+        quadratic = replace(target, objective=AUCObjective(loss.c1, loss.c2), max_gap=NO_TARGET)
+        kind: Any = {"engine": engine, "dtype": dtype, "device": device}
+        first = without_target(build_target_problem(rows, quadratic, row_weight=row_weight, **kind))
     start = np.concatenate([model.start(target.seed), np.zeros(loss.variables)])
     seen = measure.observe(namespace(data.like).asarray(start[None], data.like))
     signs, offsets = target.signs, [reach] * loss.variables
@@ -201,6 +217,11 @@ def build_target_problem(
         first=first,
         first_steps=target.warmup_steps,
     )
+
+
+def without_target(problem: _Problem) -> _Problem:
+    """Return the problem with bounds that no model comes near."""
+    return problem.with_bounds(*[_UNBOUND] * len(problem.constraints))
 
 
 def comparison_masks(metric: FairnessMetric | MetricSet, rows: LabelledData) -> Any:
@@ -241,13 +262,14 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
     A goal :math:`c \ge 0` bounds the gap on both sides, as a target does. A goal :math:`c < 0` asks for a gap of at
     least :math:`|c|` in the other direction: where held-out data show more bias than the training data, that is what
     brings their gap to 0. There is one run for each goal; ``free`` (d,) is the solution without a target. Goals are at
-    least 0 where there are several gaps, all of which are bound.
+    least 0 where there are several gaps, all of which are bound. A goal of 1 bounds nothing.
     """
     goal = np.asarray(goals, dtype=np.float64)
+    goal = np.where(goal >= NO_TARGET, _UNBOUND, goal)
     if len(problem.constraints) > 2:
         return problem.with_bounds(*[goal] * len(problem.constraints))
     positive = bool(observed(problem, free).values[0, 0] >= 0)
-    other = np.where(goal >= 0, goal, NO_TARGET)
+    other = np.where(goal >= 0, goal, _UNBOUND)
     return problem.with_bounds(goal, other) if positive else problem.with_bounds(other, goal)
 
 

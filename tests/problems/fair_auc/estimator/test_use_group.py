@@ -37,7 +37,9 @@ def test_scores_are_those_of_the_features_and_the_group(rows: Rows, way: str, sp
 
 def test_a_shift_in_training_is_worth_any_shift_afterwards(rows: Rows) -> None:
     """Every shift of one group's scores, by a fine grid, after a fit without a target."""
-    free, fair = fitted(rows, max_gap=1.0), fitted(rows, use_group=True)
+    free, fair, blind = (
+        fitted(rows, alpha=0.0, **settings) for settings in ({"max_gap": 1.0}, {"use_group": True}, {})
+    )
     scores, b = free.decision_function(rows.X), rows.group == "b"
     best = 0.0
     for shift in np.linspace(-3, 3, 121) * scores.std():
@@ -46,7 +48,13 @@ def test_a_shift_in_training_is_worth_any_shift_afterwards(rows: Rows) -> None:
             yes = rows.y == "yes"
             best = max(best, float(np.mean(moved[yes][:, None] > moved[~yes][None])))
     assert fair.auc_.value >= best - 1e-3
-    assert fair.auc_.value > fitted(rows).auc_.value
+    assert fair.auc_.value > blind.auc_.value
+
+
+@pytest.mark.parametrize("metric", ["group", "inter_group", "intra_group"])
+def test_without_a_limit_the_groups_may_be_separated(rows: Rows, metric: str) -> None:
+    """The best shift may have a gap of almost 1, which is no bound that steps come near."""
+    assert fitted(rows, metric=metric, use_group=True, max_gap=1.0).status_.name == "SOLVED"
 
 
 def test_several_groups_and_streams(rows: Rows) -> None:
