@@ -98,7 +98,7 @@ def test_evaluating_solves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     found = plugin.evaluate(problem, w)
     assert "without_target" not in found["train"]
     ((name, free),) = plugin.references(problem).items()
-    assert free.bounds().tolist() == [[1.0, 1.0]]
+    assert (free.bounds() > 1.0).all()  # no gap reaches them
     other = plugin.evaluate(free, np.flip(w))
     assert found["train"]["auc"] != other["train"]["auc"]
     for one, free in ((found, other), (other, found)):  # a price is at least 0, whichever of the two is better
