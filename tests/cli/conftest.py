@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from minmaxcon.cli import main
+from tests.outlines import outline
 
 FILE_OPTIONS = ("--label", "label", "--sensitive", "group")
 
@@ -69,3 +70,10 @@ def solve_table(call: Callable[..., Called], table: Path) -> Callable[..., Calle
         return call("solve", "fair_auc", "--data", table, *FILE_OPTIONS, *words)
 
     return run
+
+
+@pytest.fixture
+def outlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make commands write outlines in the place of PNG files."""
+    for place in ("minmaxcon.results.png", "minmaxcon.results.figures.png"):
+        monkeypatch.setattr(place, outline)

@@ -41,6 +41,7 @@ def test_a_result_is_written_with_its_parents_and_ordinary_rights(
     os.umask(umask)
     assert folder.stat().st_mode & 0o777 == 0o777 & ~umask
     assert (folder / "result.json").stat().st_mode & 0o777 == 0o666 & ~umask
+    assert (folder / "trace.png").read_bytes().startswith(b"\x89PNG\r\n")
     assert f"written: {folder}" in done.out
 
 
@@ -52,6 +53,7 @@ def test_nothing_is_written_without_out(
     assert names(tmp_path) == []
 
 
+@pytest.mark.usefixtures("outlined")
 def test_an_earlier_result_is_replaced_only_when_asked(solve_table: Callable[..., Any], tmp_path: Path) -> None:
     folder = tmp_path / "r"
     assert solve_table("--kappa", "0.3,0.4", "--out", folder, "--quiet").status in (0, 1)
@@ -102,6 +104,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_solve(
         assert "cannot be written" in done.err
 
 
+@pytest.mark.usefixtures("outlined")
 def test_an_empty_folder_is_replaced_only_when_asked(solve_table: Callable[..., Any], tmp_path: Path) -> None:
     assert solve_table("--out", tmp_path).status == 2
     folder = tmp_path / "empty"
@@ -143,6 +146,7 @@ def test_a_disk_that_fails_leaves_what_was_there(
     assert names(tmp_path) == ["r"]
 
 
+@pytest.mark.usefixtures("outlined")
 def test_an_error_while_files_are_made_writes_nothing(
     solve_table: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +157,7 @@ def test_an_error_while_files_are_made_writes_nothing(
     assert names(tmp_path) == []
 
 
+@pytest.mark.usefixtures("outlined")
 def test_result_json_is_what_json_prints(solve_table: Callable[..., Any], tmp_path: Path) -> None:
     done = solve_table("--out", tmp_path / "r", "--json", "--quiet")
     assert done.out == (tmp_path / "r" / "result.json").read_text()

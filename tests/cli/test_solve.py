@@ -57,6 +57,7 @@ def test_settings_and_versions_are_enough_to_repeat(solve_table: Callable[..., A
     assert {"minmaxcon", "python", "numpy", "torch", "threads", "cpu_dispatch"} <= set(result["versions"])
 
 
+@pytest.mark.usefixtures("outlined")
 def test_objective_and_constraints_are_those_of_the_saved_model(
     solve_table: Callable[..., Any], table: Path, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_several_kappas_are_one_solve_in_the_order_given(
     assert [run["settings"]["kappa"] for run in result["runs"]] == [0.5, 0.1, 0.3]
     assert all(set(run) == FIELDS for run in result["runs"])
     assert isinstance(read_result(tmp_path / "r"), RunsRecord)
+    assert (tmp_path / "r" / "trace.png").read_bytes().startswith(b"\x89PNG\r\n")
     models = [load_file(tmp_path / "r" / f"model-{j}.safetensors")["weight"] for j in range(3)]
     assert not np.allclose(models[0], models[1])
     alone = json.loads(solve_table("--kappa", "0.1", "--json", "--quiet").out)
@@ -108,6 +110,7 @@ def test_several_kappas_are_one_solve_in_the_order_given(
     assert {row["run"] for row in rows} == {"0", "1", "2"}
 
 
+@pytest.mark.usefixtures("outlined")
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(
     solve_table: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -169,6 +172,7 @@ def test_progress_is_a_line_now_and_then_where_no_terminal_is(
     assert solve_table(*words, "--quiet").err == ""
 
 
+@pytest.mark.usefixtures("outlined")
 def test_one_run_that_is_not_solved_is_enough_for_exit_status_1(
     solve_table: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -247,7 +251,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mm, "load_problem", load)
 
 
-@pytest.mark.usefixtures("foreign")
+@pytest.mark.usefixtures("foreign", "outlined")
 def test_a_plug_in_without_evaluation_or_model_is_served_as_far_as_it_goes(
     call: Callable[..., Any], tmp_path: Path
 ) -> None:
