@@ -58,6 +58,7 @@ def test_a_penalty_from_the_command_is_that_of_the_estimator() -> None:
     assert directions[0] @ directions[1] < 0.999
 
 
+@pytest.mark.usefixtures("outlined")
 @pytest.mark.parametrize(
     "penalty", [(), ("--objective", "quadratic_auc"), pytest.param(("--model", "mlp"), marks=pytest.mark.rel)], ids=str
 )
@@ -78,6 +79,7 @@ def test_a_strength_that_is_chosen_is_recorded(call: Callable[..., Any]) -> None
     assert json.loads(call("solve", "fair_auc", *words).out)["settings"]["alpha"] > 0
 
 
+@pytest.mark.usefixtures("outlined")
 def test_a_result_is_verified_under_the_memory_that_it_was_solved_with(
     call: Callable[..., Any], tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

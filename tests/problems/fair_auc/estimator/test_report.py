@@ -15,7 +15,9 @@ from sklearn.linear_model import LogisticRegression
 
 from minmaxcon.errors import InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier
+from minmaxcon_problems.fair_auc.estimator import report as report_module
 from minmaxcon_problems.fair_auc.estimator.report import NO_BREAK
+from tests.outlines import outline
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows
 
 
@@ -29,6 +31,12 @@ def fair(few: Rows) -> FairAUCClassifier:
     return FairAUCClassifier("inter_group", max_gap=0.05, random_state=0).fit(
         few.X, few.y, sensitive_features=few.group
     )
+
+
+@pytest.fixture
+def outlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put outlines in the place of the figures of a report."""
+    monkeypatch.setattr(report_module, "png", outline)
 
 
 class Balance(HTMLParser):
@@ -92,6 +100,7 @@ def test_one_page_tells_everything_and_needs_nothing_else(fair: FairAUCClassifie
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.usefixtures("outlined")
 def test_a_file_is_replaced_by_the_users_word_alone(fair: FairAUCClassifier, few: Rows, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("mine")
@@ -102,6 +111,7 @@ def test_a_file_is_replaced_by_the_users_word_alone(fair: FairAUCClassifier, few
     assert path.read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.usefixtures("outlined")
 @pytest.mark.parametrize("kind", ["kappa", "no groups", "one class of a group", "network", "many features", "held out"])
 def test_whatever_was_fitted_can_be_reported(few: Rows, tmp_path: Path, kind: str) -> None:
     import minmaxcon as mm
@@ -148,6 +158,7 @@ def test_rows_on_which_no_gap_is_known_can_be_reported(
     assert [name in told.split() for name in "ab"] == [True, kept != "one group"]
 
 
+@pytest.mark.usefixtures("outlined")
 @pytest.mark.parametrize("names", [("at most", "above"), ("above", "at most")])
 def test_coefficients_are_those_of_the_positive_label(few: Rows, tmp_path: Path, names: tuple[str, str]) -> None:
     """Whichever label sorts first: whoever has more of the first feature has better chances of it."""
@@ -173,6 +184,7 @@ def test_notebooks_show_the_result_of_a_fit(fair: FairAUCClassifier) -> None:
     assert str(fair.gap_) not in FairAUCClassifier()._repr_mimebundle_()["text/html"]
 
 
+@pytest.mark.usefixtures("outlined")
 def test_several_limits_metrics_and_groups_are_tables(tmp_path: Path) -> None:
     """The models of all limits, and each group in each metric; numbers are told to be groups."""
     rows = biased_rows(240, 0)

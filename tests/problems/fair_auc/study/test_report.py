@@ -15,6 +15,7 @@ from matplotlib.container import ErrorbarContainer
 from minmaxcon.errors import UnknownName
 from minmaxcon.results import csv_text
 from minmaxcon.results.figures import OKABE_ITO, png
+from minmaxcon_problems.fair_auc.study import report as report_module
 from minmaxcon_problems.fair_auc.study.fronts import hypervolume, series_of
 from minmaxcon_problems.fair_auc.study.report import (
     achieved_rows,
@@ -31,6 +32,8 @@ from minmaxcon_problems.fair_auc.study.report import (
 )
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from minmaxcon_problems.fair_auc.study.sweep import Sweep
+
+from tests.outlines import outline
 
 from .fake_study import FakeStudy
 
@@ -243,7 +246,10 @@ def test_what_is_missing_has_no_axes_and_what_is_not_finite_is_said() -> None:
     assert [text.get_text() for text in seen[0].texts] == ["nothing to draw"]
 
 
-def test_numbers_of_candidates_are_told_and_leftovers_removed(tmp_path: Path) -> None:
+def test_numbers_of_candidates_are_told_and_leftovers_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_module, "png", outline)
     study = FakeStudy()
     planned = plan(study, "fake", data=["a9a"], metric=["group"], model=["linear"], seeds=2)
     records = []

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from minmaxcon import registry
+from minmaxcon_problems.fair_auc.estimator import report as report_module
 from minmaxcon_problems.fair_auc.target import fit
+from tests.outlines import outline
 from tests.problems.fair_auc.estimator.samples import biased_rows
 
 
@@ -43,6 +45,7 @@ def test_the_command_reports_on_rows_that_it_held_out(
         assert text in told, text
     assert reporting(*words, "--out", out).status == 2  # the file exists
     monkeypatch.setattr(fit, "_STEPS", 3)
+    monkeypatch.setattr(report_module, "png", outline)
     missed = reporting(*words, "--out", out, "--overwrite", "--max-gap", "0", "--alpha", 1, "--quiet")
     assert (missed.status, missed.err) == (1, "")
     for *wrong, said in (("--max-gap", "x", "--max-gap"), ("--metric", "grup", "'group'"), ("--protected", "z", "'z'")):

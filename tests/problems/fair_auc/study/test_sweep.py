@@ -118,7 +118,8 @@ def test_a_killed_sweep_goes_on(tmp_path: Path, whole: dict[str, bytes], jobs: i
     wait_for(folder, after)
     process.kill()
     process.communicate()
-    time.sleep(0.5)  # a worker may still end what it had begun
+    if jobs > 1:
+        time.sleep(0.5)  # a worker may still end what it had begun
     finished = {path.stem for path in folder.iterdir() if path.suffix == ".json"}
     assert after <= len(finished) < len(whole)
     (folder / f".{next(iter(finished))}.json.new-0123abcd").write_text("half")
