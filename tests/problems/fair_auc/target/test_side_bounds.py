@@ -28,7 +28,7 @@ def few_bounds(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     if "slow" not in request.keywords:
         monkeypatch.setattr(side_bounds, "_KAPPAS", (0.08, 0.4))
         monkeypatch.setattr(side_bounds, "_SHIFTS", (-0.6, 0.0, 0.6))
-        monkeypatch.setattr(side_bounds, "_STEPS", 250)
+        monkeypatch.setattr(side_bounds, "_STEPS", 100)
 
 
 @cache

@@ -84,7 +84,7 @@ def endless(seed: int) -> Any:
 def large_sample() -> tuple[mm.MinMaxProblem, mm.Solution]:
     """A sample of 20,000 of the population, solved exactly."""
     problem = fair_auc(kappa=0.2, rows=population(np.random.default_rng(99), 20_000))
-    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=500)), seed=0)
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.MirrorProx()), seed=0)
     assert solution.status is mm.Status.SOLVED
     return problem, solution
 
@@ -120,7 +120,7 @@ def test_a_stream_is_solved_with_confidence(known: bool) -> None:
 
 def test_the_certificate_of_iqrc_on_a_stream_claims_nothing() -> None:
     """However it ends: an estimate of the upper bound, or nothing at all."""
-    method = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=60), tolerance=0.02, levels=2, searches=2), iterations=2)
+    method = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=30), tolerance=0.02, levels=2, searches=2), iterations=2)
     kinds = set()
     problem = stream_problem(endless(0), kappa=0.3)
     for asked in (problem, problem.with_bounds(0.5, 0.5)):  # no model brings both surrogates below 1
@@ -137,7 +137,7 @@ def test_the_certificate_of_iqrc_on_a_stream_claims_nothing() -> None:
 
 def test_several_bounds_are_solved_at_once() -> None:
     problem = stream_problem(endless(0), kappa=[0.1, 0.4])
-    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=100), levels=3), seed=0)
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=50), levels=3), seed=0)
     assert solution.feasible.all()
     assert solution.objective[1] < solution.objective[0] < 0.5
 

@@ -128,9 +128,9 @@ def test_a_network() -> None:
 
 def test_targets_together_and_alone() -> None:
     gaps = [0.01, 0.03, 1.0]
-    many = solved(stream_target_problem(arriving(population()), "inter_group", gaps, first=2000), 1500, 5)
+    many = solved(stream_target_problem(arriving(population()), "inter_group", gaps, first=800), 800, 5)
     for j, gap in enumerate(gaps):
-        alone = solved(stream_target_problem(arriving(population()), "inter_group", gap, first=2000), 1500, 5)
+        alone = solved(stream_target_problem(arriving(population()), "inter_group", gap, first=800), 800, 5)
         assert many[j].x == pytest.approx(alone.x, abs=1e-6)
     assert many.objective[2] <= many.objective[1] <= many.objective[0]
 
