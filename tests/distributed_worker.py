@@ -20,7 +20,7 @@ from minmaxcon.distributed import Processes, distribute, join
 from tests.cases import PROBLEMS, fair_auc, labelled
 
 SOLVERS: dict[str, Callable[[], mm.Solver]] = {
-    "smd": lambda: mm.SFLS(oracle=mm.SMD(steps=40, batch_size=25), levels=2),
+    "smd": lambda: mm.SFLS(oracle=mm.SMD(steps=20, batch_size=25), levels=2),
     "mirror_prox": lambda: mm.SFLS(oracle=mm.MirrorProx(steps=30), levels=4),
     "variance_reduced": lambda: mm.SFLS(oracle=mm.VarianceReduced(epochs=3, batch_size=10), levels=3),
     "iqrc": lambda: mm.IQRC(mm.SFLS(mm.SMD(steps=30, batch_size=10), levels=2), iterations=2),

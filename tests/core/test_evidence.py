@@ -18,6 +18,7 @@ from minmaxcon.reference import solve_exact
 from tests import cases
 from tests.problem_library import HalfSquare, Linear, WorstGroup
 from tests.solvers.averaging.rivals import each, small
+from tests.solvers.test_crossed import solved
 
 EXACT = mm.SFLS(oracle=mm.MirrorProx(steps=150), tolerance=0.1)
 CLAIMS = (mm.Status.SOLVED, mm.Status.INFEASIBLE)
@@ -405,7 +406,7 @@ def test_a_bound_that_the_multipliers_do_not_prove_is_not_claimed() -> None:
 def test_a_bound_at_a_kink_is_found_again_from_where_it_was_found() -> None:
     """From the point that is returned a worse one is found."""
     problem = cases.problem("cvar")
-    solution = mm.solve(problem, cases.SOLVERS["sfls"](), seed=0)
+    solution = solved("cvar", "sfls")
     assert solution.status is mm.Status.SOLVED
     assert shown(problem, solution).lower >= solution.certificate.lower - 1e-9
     evidence = solution.evidence

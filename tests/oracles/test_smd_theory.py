@@ -98,7 +98,7 @@ def test_without_noise_the_bounds_hold_the_value(name: str, rule: str) -> None:
         state, bounds = smd.begin(level, start(problem)), []
         while not smd.finished(state):
             state = smd.advance(state)
-            if state.steps in (1, 2, 4, 16, 64, 256):
+            if state.steps in (1, 4, 32, 256):
                 found = smd.estimate(state)
                 at_point = worst(level, found.x)
                 below = lower_bound(level, found.weights, found.scaled, found.x, upper=np.array([at_point]))[0]
@@ -224,9 +224,9 @@ BATCHES = {
 
 @pytest.mark.parametrize("name", cases.promises(BATCHES, ["fair_auc_inter"]))
 def test_with_noise_the_bounds_hold_as_often_as_they_say(name: str) -> None:
-    below, above = count_bounds(name, range(20), BATCHES[name], tolerance=0.01)
-    assert below == 20
-    assert above >= 18
+    below, above = count_bounds(name, range(10), BATCHES[name], tolerance=0.01)
+    assert below == 10
+    assert above >= 9
 
 
 @pytest.mark.rel

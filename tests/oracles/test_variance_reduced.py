@@ -41,7 +41,7 @@ def test_the_bounds_are_exact_and_meet(name: str) -> None:
     problem = cases.problem(name)
     level, value = problem.at_level(level_of(name)), float(level_value(cases.problem(name), level_of(name)))
     opening = float((level.values(problem.start_point()) - level.bounds).max())
-    found = mm.VarianceReduced(epochs=60, batch_size=20, relative_accuracy=0.0).query(level, start(problem))
+    found = mm.VarianceReduced(epochs=25, batch_size=20, relative_accuracy=0.0).query(level, start(problem))
     exact = float((level.values(found.x) - level.bounds).max())
     below = float(lower_bound(level, found.weights, found.scaled, found.x)[0])
     assert found.upper[0] == pytest.approx(exact, abs=1e-9)
@@ -113,7 +113,7 @@ def test_a_run_of_many_equals_the_run_alone(name: str, proximal: bool) -> None:
     if proximal:
         problem = problem.with_proximal(problem.start_point()[0], 0.3)
     levels = level_of(name) + np.array([0.0, 0.05, 0.2])
-    oracle = mm.VarianceReduced(epochs=6, batch_size=20, relative_accuracy=0.3)
+    oracle = mm.VarianceReduced(epochs=4, batch_size=20, relative_accuracy=0.3)
     together = oracle.query(problem.at_level(levels), start(problem, 3))
     many = parts(together)
     for j in range(3):
@@ -126,7 +126,7 @@ def test_a_run_of_many_equals_the_run_alone(name: str, proximal: bool) -> None:
 
 def test_engines_agree_and_the_seed_decides() -> None:
     problem, torch = cases.problem("fair_auc_inter"), cases.problem("fair_auc_torch")
-    oracle = mm.VarianceReduced(epochs=12, batch_size=20, relative_accuracy=0.0)
+    oracle = mm.VarianceReduced(epochs=5, batch_size=20, relative_accuracy=0.0)
     one, again, other, seeded = (
         parts(oracle.query(p.at_level(0.35), start(p, seed=seed)))
         for p, seed in ((problem, 0), (problem, 0), (torch, 0), (problem, 1))

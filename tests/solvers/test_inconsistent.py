@@ -16,7 +16,7 @@ Array = Any
 SOLVERS = {
     "smd": lambda: mm.SFLS(oracle=mm.SMD(steps=150, batch_size=30), levels=6),
     "extragradient": lambda: mm.SFLS(oracle=mm.ExtraGradient(steps=80, batch_size=30), levels=8),
-    "mirror_prox": lambda: mm.SFLS(oracle=mm.MirrorProx(steps=40), levels=6),
+    "mirror_prox": lambda: mm.SFLS(oracle=mm.MirrorProx(steps=20), levels=4),
     "variance_reduced": lambda: mm.SFLS(oracle=mm.VarianceReduced(epochs=4, batch_size=30), levels=8),
     "conex": lambda: mm.ConEx(steps=400, batch_size=30, evaluations=8),
     "primal_dual": lambda: mm.PrimalDual(steps=400, batch_size=30, evaluations=8),

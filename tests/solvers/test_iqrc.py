@@ -43,7 +43,7 @@ def exact_proximal_point(x: Array, weight: float) -> Array:
 
 def test_stationarity_bounds_the_distance_from_the_proximal_point() -> None:
     r"""Each outer step's number is at least |x_hat - x|, x_hat computed by a conic solver; and it falls."""
-    problem, solver = cases.problem("quadratic"), iqrc(steps=200, levels=3, iterations=4)
+    problem, solver = cases.problem("quadratic"), iqrc(steps=120, levels=3, iterations=3)
     centers = [problem.start_point()[0]]
 
     def watch(progress: mm.Progress) -> None:
@@ -74,11 +74,11 @@ def test_weakly_convex_problems() -> None:
     problem = cases.problem("regression_weakly_convex")
     modulus = float(problem.objective.weak_convexity)
     start = float(problem.at_level(0.0).values(problem.start_point())[0, 0])
-    proved = mm.solve(problem, iqrc(steps=150, levels=2, weight=1.2 * modulus, iterations=4), seed=0)
+    proved = mm.solve(problem, iqrc(steps=100, levels=2, weight=1.2 * modulus, iterations=5), seed=0)
     assert np.isfinite(proved.trace["stationarity"]).all()
     assert proved.objective < 0.8 * start
     with pytest.warns(mm.WeakConvexityWarning, match="weight=1e-05"):
-        paper = mm.solve(problem, iqrc(steps=60, levels=2, weight=1e-5, iterations=2), seed=0)
+        paper = mm.solve(problem, iqrc(steps=40, levels=1, weight=1e-5, iterations=2), seed=0)
     assert np.isinf(paper.trace["stationarity"]).all()
     assert paper.status is not mm.Status.SOLVED
     assert paper.feasible
@@ -87,7 +87,7 @@ def test_weakly_convex_problems() -> None:
 
 def test_the_weight_holds_steps_back() -> None:
     lengths = [
-        mm.solve(cases.problem("quadratic"), iqrc(steps=150, levels=3, weight=weight, iterations=1), seed=0).trace[
+        mm.solve(cases.problem("quadratic"), iqrc(steps=80, levels=2, weight=weight, iterations=1), seed=0).trace[
             "movement"
         ][0]
         for weight in (0.3, 3.0, 30.0)
@@ -203,12 +203,12 @@ def test_an_oracle_that_needs_convexity_gets_weights_above_the_modulus() -> None
         mm.solve(undeclared, mm.IQRC(oracle=mm.ConEx(steps=60, evaluations=2), iterations=2), seed=0)
 
 
-@pytest.mark.parametrize("oracle", [mm.VarianceReduced(epochs=3, batch_size=50), mm.MirrorProx(steps=12)])
+@pytest.mark.parametrize("oracle", [mm.VarianceReduced(epochs=2, batch_size=50), mm.MirrorProx(steps=8)])
 def test_oracles_of_finite_data_take_a_weight_for_each_run(oracle: mm.Oracle) -> None:
     bounds = np.array([0.3, 0.6])
-    many = mm.solve(cases.quadratic(bounds), mm.IQRC(oracle=mm.SFLS(oracle=oracle, levels=2), iterations=3), seed=0)
+    many = mm.solve(cases.quadratic(bounds), mm.IQRC(oracle=mm.SFLS(oracle=oracle, levels=2), iterations=2), seed=0)
     for j, bound in enumerate(bounds):
-        alone = mm.IQRC(oracle=mm.SFLS(oracle=oracle, levels=2), iterations=3)
+        alone = mm.IQRC(oracle=mm.SFLS(oracle=oracle, levels=2), iterations=2)
         one = mm.solve(cases.quadratic(float(bound)), alone, seed=0)
         assert many[j].objective == pytest.approx(one.objective, abs=1e-6)
         assert many[j].trace["weight"].tolist() == pytest.approx(one.trace["weight"].tolist())
@@ -237,18 +237,18 @@ def test_a_start_that_is_far_from_feasible() -> None:
     """The first proximal problems have no feasible point; the problem itself has, which the search finds."""
     problem = cases.problem("quadratic_infeasible_start")
     far = replace(problem, start=np.array([2.0, 3.0, 3.0]))
-    solution = mm.solve(far, iqrc(steps=100, levels=3, iterations=5), seed=0)
+    solution = mm.solve(far, iqrc(steps=60, levels=2, iterations=3), seed=0)
     assert solution.status in {mm.Status.SOLVED, mm.Status.BUDGET}
     assert solution.feasible
     assert (solution.trace["violation"] <= 0).all()
     # where convexity is not declared no search is made: steps come nearer, and nothing is called infeasible
-    solver = iqrc(steps=100, levels=3, iterations=6, weight=1.0)
-    solver.oracle.searches = 5
+    solver = iqrc(steps=60, levels=2, iterations=3, weight=1.0)
+    solver.oracle.searches = 2
     wary = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), solver, seed=0)
     assert wary.trace["violation"][0] > 0
     assert wary.status is mm.Status.BUDGET
     # a small first weight leaves the first proximal problem a feasible point
-    free = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), iqrc(steps=200, levels=3, iterations=2), seed=0)
+    free = mm.solve(replace(far, constraints=[Undeclared(-2.5)]), iqrc(steps=200, levels=1, iterations=1), seed=0)
     assert free.trace["violation"][0] <= 0
 
 
@@ -382,7 +382,7 @@ def test_a_proof_about_an_infeasible_centre_claims_nothing() -> None:
     problem = cases.quadratic(bound=float(cost @ start[0]) - 1e-6)
     wary = replace(problem, constraints=[Undeclared(problem.constraints[0].bound)], start=start[0])
     for one in (problem, wary):
-        solution = mm.solve(one, iqrc(steps=200, levels=3, tolerance=50.0, iterations=3), seed=0)
+        solution = mm.solve(one, iqrc(steps=100, levels=2, tolerance=50.0, iterations=2), seed=0)
         if solution.status is mm.Status.SOLVED:
             assert solution.feasible
             assert solution.x.tolist() != start[0].tolist()
@@ -409,11 +409,11 @@ class Walk(mm.Solver):
     """A solver that takes one step to the right and reads ten samples: iterates that can be told apart."""
 
     def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> _Walk:
-        self.problem = problem
+        self._problem = problem  # public attributes are settings, which a solution writes out
         return _Walk(start)
 
     def step(self, state: _Walk) -> _Walk:
-        _, position = self.problem.data.draw(state.start.position, 1, 10)
+        _, position = self._problem.data.draw(state.start.position, 1, 10)
         return _Walk(replace(state.start, x=state.start.x + 0.01, position=position), True)
 
     def finished(self, state: _Walk) -> bool:
@@ -421,11 +421,11 @@ class Walk(mm.Solver):
 
     def outcome(self, state: _Walk) -> mm.Outcome:
         x = state.start.x
-        values = self.problem.at_level(np.zeros(len(x))).values(x)
+        values = self._problem.at_level(np.zeros(len(x))).values(x)
         return mm.Outcome(
             x=x,
             objective=values[:, 0],
-            constraints=values[:, 1:] - self.problem.bounds(len(x)),
+            constraints=values[:, 1:] - self._problem.bounds(len(x)),
             lower=np.full(len(x), -np.inf),
             exact=True,
             confidence=1.0,
@@ -457,7 +457,7 @@ def test_which_iterate_is_returned() -> None:
 
 @pytest.mark.parametrize("output", ["best", "last", "random"])
 def test_outputs_of_the_real_method(output: Any) -> None:
-    solution = mm.solve(cases.problem("quadratic"), iqrc(steps=100, levels=2, iterations=4, output=output), seed=0)
+    solution = mm.solve(cases.problem("quadratic"), iqrc(steps=60, levels=2, iterations=3, output=output), seed=0)
     rows = solution.trace["objective"]
     assert solution.feasible
     if output == "best":
@@ -478,7 +478,7 @@ def test_iterations_limit_the_outer_steps() -> None:
 def test_a_random_iterate_that_is_solved_is_feasible(name: str) -> None:
     for seed in range(2):
         solution = mm.solve(
-            cases.problem(name), iqrc(steps=100, levels=2, iterations=4, tolerance=0.5, output="random"), seed=seed
+            cases.problem(name), iqrc(steps=60, levels=2, iterations=3, tolerance=0.5, output="random"), seed=seed
         )
         if solution.status is mm.Status.SOLVED:
             assert solution.feasible

@@ -53,7 +53,7 @@ def far(one: Array, other: Array) -> float:
 
 
 def test_a_run_without_a_strictly_feasible_point_does_not_hold_up_the_others() -> None:
-    solver = mm.SFLS(oracle=mm.SMD(steps=300, batch_size=20), tolerance=0.05)
+    solver = mm.SFLS(oracle=mm.SMD(steps=200, batch_size=20), tolerance=0.1)
     alone = mm.solve(cases.fair_auc(kappa=0.3), solver, seed=0)
     together = mm.solve(cases.fair_auc(kappa=[0.3, 0.0]), solver, seed=0)
     assert together[1].status is mm.Status.NOT_STRICTLY_FEASIBLE
@@ -63,7 +63,7 @@ def test_a_run_without_a_strictly_feasible_point_does_not_hold_up_the_others() -
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("proximal", [False, True], ids=["plain", "proximal"])
-@pytest.mark.parametrize("steps", [120, pytest.param(2000, marks=pytest.mark.rel)])
+@pytest.mark.parametrize("steps", [60, pytest.param(2000, marks=pytest.mark.rel)])
 def test_a_run_of_many_equals_the_run_alone(steps: int, rule: str, proximal: bool) -> None:
     """At fixed levels in float64: to 1e-12, with bounds, levels and step sizes of each run's own."""
     problem = cases.fair_auc("inter_group", KAPPAS)
@@ -83,14 +83,14 @@ def test_every_kind_of_problem_has_the_run_axis(name: str) -> None:
     problem = cases.quadratic(engine="torch") if name == "torch" else cases.problem(name)
     first = float(problem.at_level(0.0).values(problem.start_point())[0, 0])
     levels = first - np.array([0.1, 0.3, 0.5, 0.7])
-    many = parts(query(problem, levels, steps=150))
+    many = parts(query(problem, levels, steps=80))
     for j in (0, 3):
-        for part, value in parts(query(problem, levels[j : j + 1], steps=150)).items():
+        for part, value in parts(query(problem, levels[j : j + 1], steps=80)).items():
             assert far(many[part][j], value[0]) <= 1e-12, part
 
 
 def solver(**options: Any) -> mm.SFLS:
-    return mm.SFLS(oracle=mm.SMD(steps=150, batch_size=40), tolerance=0.03, **options)
+    return mm.SFLS(oracle=mm.SMD(steps=100, batch_size=40), tolerance=0.06, **options)
 
 
 @cache
@@ -132,7 +132,7 @@ def test_runs_that_have_halted_are_frozen() -> None:
 
 def test_iqrc_of_many_runs_equals_iqrc_of_one() -> None:
     def iqrc() -> mm.IQRC:
-        oracle = mm.SFLS(oracle=mm.SMD(steps=150, batch_size=40), levels=4, tolerance=0.2)
+        oracle = mm.SFLS(oracle=mm.SMD(steps=80, batch_size=40), levels=2, tolerance=0.2)
         return mm.IQRC(oracle=oracle, iterations=3, output="random")
 
     many = mm.solve(cases.fair_auc("inter_group", KAPPAS), iqrc(), seed=1)
@@ -145,13 +145,13 @@ def test_iqrc_of_many_runs_equals_iqrc_of_one() -> None:
 
 def test_a_vector_of_step_sizes_makes_runs() -> None:
     """A grid of step sizes is one solve, although the problem itself has a single bound."""
-    oracle = mm.SMD(steps=200, batch_size=40, step_rule=mm.InverseSqrt([0.02, 0.2]))
-    grid = mm.solve(cases.fair_auc("inter_group", 0.3), mm.SFLS(oracle=oracle, levels=3), seed=0)
+    oracle = mm.SMD(steps=100, batch_size=40, step_rule=mm.InverseSqrt([0.02, 0.2]))
+    grid = mm.solve(cases.fair_auc("inter_group", 0.3), mm.SFLS(oracle=oracle, levels=2), seed=0)
     assert grid.runs == 2
     assert grid.x.shape == (2, 13)
     for j, scale in enumerate([0.02, 0.2]):
-        single = mm.SMD(steps=200, batch_size=40, step_rule=mm.InverseSqrt(scale))
-        alone = mm.solve(cases.fair_auc("inter_group", 0.3), mm.SFLS(oracle=single, levels=3), seed=0)
+        single = mm.SMD(steps=100, batch_size=40, step_rule=mm.InverseSqrt(scale))
+        alone = mm.solve(cases.fair_auc("inter_group", 0.3), mm.SFLS(oracle=single, levels=2), seed=0)
         assert grid[j].objective == pytest.approx(alone.objective, abs=1e-6)
 
 
@@ -161,11 +161,11 @@ def test_vectors_of_step_sizes_follow_the_runs_that_go_on() -> None:
     problem = cases.fair_auc("inter_group", KAPPAS)
 
     def sfls(rule: mm.StepRule) -> mm.SFLS:
-        return mm.SFLS(oracle=mm.SMD(steps=150, batch_size=40, step_rule=rule), tolerance=0.03)
+        return mm.SFLS(oracle=mm.SMD(steps=100, batch_size=40, step_rule=rule), tolerance=0.1)
 
     def iqrc(rule: mm.StepRule) -> mm.IQRC:
-        oracle = mm.SFLS(oracle=mm.SMD(steps=150, batch_size=40, step_rule=rule), levels=2, tolerance=0.1)
-        return mm.IQRC(oracle=oracle, iterations=4, tolerance=0.28)
+        oracle = mm.SFLS(oracle=mm.SMD(steps=60, batch_size=40, step_rule=rule), levels=2, tolerance=0.1)
+        return mm.IQRC(oracle=oracle, iterations=3, tolerance=9.0)
 
     for method in (sfls, iqrc):
         many = mm.solve(problem, method(mm.Adaptive(distances)), seed=1)
@@ -221,15 +221,15 @@ def bits(found: mm.Estimate) -> bytes:
 @pytest.mark.parametrize("name", ["fair_auc_inter", "fair_auc_sparse", "fair_auc_torch", "worst_group"])
 def test_the_block_size_changes_no_bit(name: str) -> None:
     problem = cases.problem(name)
-    found = [bits(query(problem, [0.3, 0.5], steps=120, block=block)) for block in (1, 7, 50, 1000)]
-    assert found[0] == found[1] == found[2] == found[3]
+    found = [bits(query(problem, [0.3, 0.5], steps=60, block=block)) for block in (1, 7, 1000)]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("rule", ["adaptive", "inverse_sqrt", "theory"])
 def test_the_seed_decides_every_bit(rule: str) -> None:
     problem = cases.problem("fair_auc_inter")
-    same = [bits(query(problem, [0.3], seed=7, steps=100, step_rule=rule)) for _ in range(2)]
-    other = bits(query(problem, [0.3], seed=8, steps=100, step_rule=rule))
+    same = [bits(query(problem, [0.3], seed=7, steps=50, step_rule=rule)) for _ in range(2)]
+    other = bits(query(problem, [0.3], seed=8, steps=50, step_rule=rule))
     assert same[0] == same[1] != other
 
 
@@ -253,7 +253,7 @@ def test_nothing_of_the_callers_is_touched(name: str) -> None:
     x0 = 0.1 * problem.primal.sample(np.random.default_rng(0), 1)[0]
     given, bounds = x0.copy(), problem.bounds().copy()
     state, torch_state = np.random.get_state(), torch.get_rng_state()  # the state that must not move
-    few = mm.SFLS(oracle=mm.SMD(steps=50, batch_size=40), tolerance=0.02, levels=2)
+    few = mm.SFLS(oracle=mm.SMD(steps=20, batch_size=40), tolerance=0.02, levels=2)
     first = mm.solve(problem, few, seed=2, x0=x0)
     assert np.array_equal(state[1], np.random.get_state()[1])
     assert state[2] == np.random.get_state()[2]
@@ -282,7 +282,7 @@ def test_lists_of_bounds_are_as_good_as_arrays() -> None:
 
 def test_runs_that_search_do_not_disturb_runs_that_need_not() -> None:
     """One run starts feasible, the other has to look for a feasible point first: each as if it were alone."""
-    problem, few = cases.quadratic(bound=0.5), solver(levels=3)
+    problem, few = cases.quadratic(bound=0.5), solver(levels=2)
     starts = np.array([[-1.0, -1.0, -1.0], [2.0, 2.0, 2.0]])
     many = mm.solve(problem, few, seed=0, x0=starts)
     for j in range(2):

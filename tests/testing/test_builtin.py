@@ -91,7 +91,7 @@ def test_all_problems(name: str) -> None:
 
 
 def test_several_runs_and_single_precision() -> None:
-    passes(check_problem(fair_auc(kappa=[0.1, 0.2], rows=labelled(n=120), dtype="float32")))
+    passes(check_problem(fair_auc(kappa=[0.1, 0.2], rows=labelled(n=60), dtype="float32")))
 
 
 def test_a_problem_of_surrogates_is_checked_as_far_as_it_goes() -> None:
@@ -154,7 +154,7 @@ def test_kinks_are_no_negative_curvature() -> None:
 
 
 def test_an_oracle() -> None:
-    passes(check_oracle(mm.SMD(steps=80, batch_size=10, block=20)))
+    passes(check_oracle(mm.SMD(steps=40, batch_size=10, block=10)))
 
 
 @promise

@@ -72,7 +72,7 @@ def test_weakly_convex_problems_are_refused_and_iqrc_helps(rival: str) -> None:
     ):
         mm.solve(problem, small(rival))
     modulus = float(problem.objective.weak_convexity)
-    solution = mm.solve(problem, mm.IQRC(oracle=small(rival, steps=150), weight=2.0 * modulus, iterations=3), seed=0)
+    solution = mm.solve(problem, mm.IQRC(oracle=small(rival, steps=100), weight=2.0 * modulus, iterations=2), seed=0)
     begun = exact(problem, problem.start_point()[0])
     assert solution.feasible
     assert solution.objective < begun[0] - 0.1
@@ -80,7 +80,7 @@ def test_weakly_convex_problems_are_refused_and_iqrc_helps(rival: str) -> None:
 
 def test_the_switching_subgradient_takes_weakly_convex_problems() -> None:
     """Its answer is an iterate, no average; no bound is claimed."""
-    problem, solver = cases.problem("regression_weakly_convex"), small("switching", steps=600)
+    problem, solver = cases.problem("regression_weakly_convex"), small("switching", steps=300)
     state = list(mm.iterate(problem, solver, seed=0))[-1]
     row = state.trace[-1]
     objective, constraints = exact(problem, to_numpy(state.iterate.kept)[0])
