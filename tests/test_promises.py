@@ -221,7 +221,8 @@ def test_data_at_the_edge_are_fitted_or_refused_in_one_line(count: int) -> None:
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", RuntimeWarning)
             try:
-                model = FairAUCClassifier(**options, random_state=0, time_limit=20.0)
+                # Fits that go on to their last step end early, but for some.
+                model = FairAUCClassifier(**options, random_state=0, time_limit=20.0 if seed % 4 == 0 else 0.3)
                 model.fit(rows.X, rows.y, sensitive_features=rows.group)
             except MinMaxConError as error:
                 said.append(str(error))

@@ -36,7 +36,7 @@ GALLERY = {
         {"bound": [4.0, 5.0]}, "expected_return", {"assets": 6, "scenarios": 400}, oracle=mm.MirrorProx()
     ),
     "fair_regression": Case({"bound": [0.02, 0.05]}, "r2"),
-    "group_dro": Case({"slack": [0.004, 0.01]}, "worst_mse"),
+    "group_dro": Case({"slack": [0.004, 0.01]}, "worst_mse", oracle=mm.MirrorProx()),
     "group_parity": Case({"bound": [0.1, 0.3]}, "norm", {"rows": 400}, {"rows": 200}),
     "neyman_pearson": Case({"bound": [0.3, 0.5]}, "error_0"),
     "robust_diet": Case(
