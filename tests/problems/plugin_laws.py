@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +131,10 @@ def starts_strictly_feasible(problem: mm.MinMaxProblem) -> None:
     assert (values < problem.bounds()).all()
 
 
-def command_line_solves(name: str, measure: str, tmp_path: Path, capsys: Any) -> None:
-    """Run the command of its README: a report that can be read, and a result.json with the true measures."""
+def command_line_solves(name: str, measure: str, tmp_path: Path, capsys: Any, options: Sequence[str] = ()) -> None:
+    """Run its command: a report that can be read, and a result.json with the true measures."""
     folder = tmp_path / name
-    assert main(["solve", name, "--quiet", "--out", str(folder)]) == 0
+    assert main(["solve", name, *options, "--quiet", "--out", str(folder)]) == 0
     text = capsys.readouterr().out
     assert "objective f_0" in text
     assert "f_1 - b_1" in text

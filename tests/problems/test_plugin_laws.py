@@ -94,4 +94,5 @@ def test_common_refusals(name: str, option: str, value: Any) -> None:
 
 @pytest.mark.parametrize("name", promises(GALLERY, ["toy"]))
 def test_command_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    laws.command_line_solves(name, GALLERY[name].measure, tmp_path, capsys)
+    options = ["--assets", "6", "--scenarios", "400"] if name == "cvar_portfolio" else []
+    laws.command_line_solves(name, GALLERY[name].measure, tmp_path, capsys, options)
