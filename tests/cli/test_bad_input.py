@@ -163,7 +163,7 @@ def test_commands(
 
 def test_a_process_says_the_same() -> None:
     words = [sys.executable, "-c", "import sys; from minmaxcon.cli import main; sys.exit(main())"]
-    done = subprocess.run([*words, "solve", "fair_auc", "--kappa", "-1"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, "solve", "fair_acu"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("minmaxcon: error: --kappa=-1.0: infeasible")
+    assert done.stderr.startswith("minmaxcon: error: name='fair_acu'")
     assert done.stderr.count("\n") == 1

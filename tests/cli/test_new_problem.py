@@ -21,7 +21,6 @@ from minmaxcon import registry
 from minmaxcon.cli import main
 
 NAME, LONGEST = "my_problem", "a_name_of_forty_characters_a_name_of_for"
-RUN = "import sys; from minmaxcon.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -102,20 +101,27 @@ def test_mypy_has_nothing_to_say(package: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_it_and_its_command_are_found_by_their_entry_points(installed: Callable[..., Any]) -> None:
+def test_it_and_its_command_are_found_by_their_entry_points_and_solve(installed: Callable[..., Any]) -> None:
+    """The problem for several bounds."""
     command = f"{NAME.replace('_', '-')}-front"
     script = "from minmaxcon.cli import main\n"
-    for words in (["problems", "--names"], ["--help"], [command, "--seed", "1"]):
+    solve = ["solve", NAME, "--bound", "0.1,0.3", "--seed", "1", "--json", "--quiet"]
+    for words in (["problems", "--names"], ["--help"], [command, "--seed", "1"], solve):
         script += f"assert main({words!r}) == 0\nprint('and then')\n"
     done = installed("-c", script)
     assert done.returncode == 0, done.stderr
-    names, text, front, _ = done.stdout.split("and then\n")
+    names, text, front, solved, _ = done.stdout.split("and then\n")
     assert NAME in names.split()
     assert f"{command} Show the least loss" in " ".join(text.replace("│", " ").split())
     heading, *rows = front.splitlines()
     assert heading.split() == ["bound", "loss", "status"]
     losses = [float(row.split()[1]) for row in rows]
     assert losses == sorted(losses, reverse=True)
+    tight, loose = json.loads(solved)["runs"]
+    assert tight["feasible"]
+    assert loose["feasible"]
+    assert tight["recomputed"]
+    assert tight["objective"] > loose["objective"]
 
 
 @pytest.mark.slow
@@ -124,16 +130,6 @@ def test_it_passes_its_own_tests(package: Path, installed: Callable[..., Any]) -
     done = installed("-m", "pytest", "-p", "no:cacheprovider", "-q", package)
     assert done.returncode == 0, done.stdout
     assert "failed" not in done.stdout
-
-
-def test_it_is_solved_for_several_bounds(installed: Callable[..., Any]) -> None:
-    done = installed("-c", RUN, "solve", NAME, "--bound", "0.1,0.3", "--seed", "1", "--json", "--quiet")
-    assert done.returncode == 0, done.stdout + done.stderr
-    tight, loose = json.loads(done.stdout)["runs"]
-    assert tight["feasible"]
-    assert loose["feasible"]
-    assert tight["recomputed"]
-    assert tight["objective"] > loose["objective"]
 
 
 @pytest.mark.usefixtures("forget")

@@ -18,6 +18,7 @@ from minmaxcon.cli import main
 from minmaxcon.results import model_bytes
 from minmaxcon.results.verification import verify
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
+from tests.outlines import outline
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "toy": ("solve", "toy", "--quiet"),
         "hopeless": ("solve", "worst_group", "--quiet", "--bound", "0.0001"),
     }
-    for name, words in commands.items():
-        assert main([*words, "--out", str(where / name)]) in (0, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minmaxcon.results.png", outline)
+        for name, words in commands.items():
+            assert main([*words, "--out", str(where / name)]) in (0, 1)
     return {name: where / name for name in commands}
 
 
@@ -165,7 +168,10 @@ def test_a_folder_that_cannot_be_checked_is_one_line(
     assert len(err.splitlines()) == 1
 
 
-def test_a_target_is_recomputed_and_its_optimality_not_claimed_as_proved(tmp_path: Path) -> None:
+def test_a_target_is_recomputed_and_its_optimality_not_claimed_as_proved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minmaxcon.results.png", outline)
     table = str(write_table(tmp_path / "rows.csv", table_rows()))
     words = ["solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--max-gap", "0.05", "--quiet"]
     main([*words, "--out", str(tmp_path / "r")])
