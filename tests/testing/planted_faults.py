@@ -95,6 +95,9 @@ def on_simplex(make: Callable[[], mm.Oracle]) -> Callable[[], Part]:
     return lambda: oracle_part(make(), problem("worst_group"))
 
 
+QUICK_ON_SIMPLEX = on_simplex(oracles.Quick)
+
+
 def on_box(make: Callable[[], mm.Oracle]) -> Callable[[], Part]:
     """Return the checks of an oracle on a problem whose inner interval does not hold 0."""
 
@@ -104,6 +107,9 @@ def on_box(make: Callable[[], mm.Oracle]) -> Callable[[], Part]:
         )
 
     return build
+
+
+QUICK_ON_BOX = on_box(oracles.Quick)
 
 
 def whole(
@@ -124,6 +130,9 @@ def whole(
     return build
 
 
+WHOLE = whole()
+
+
 def auc_whole(change: Callable[[Any, Any], Any] | None = None) -> Callable[[], Part]:
     """Return the suite of a fair AUC problem, whose family gives minimisers in closed form; ``change`` spoils them."""
 
@@ -141,6 +150,8 @@ def auc_whole(change: Callable[[Any, Any], Any] | None = None) -> Callable[[], P
 
     return build
 
+
+AUC_WHOLE = auc_whole()
 
 FAULTS: dict[str, Fault] = {
     # Functions: terms and gradients
@@ -295,27 +306,23 @@ FAULTS: dict[str, Fault] = {
         whole(lambda: problems.Misordered(), lambda: [problems.Misordered(0.5, sign=-1.0)]),
         whole(Linear, lambda: [Linear(0.5, sign=-1.0)]),
     ),
-    "only half of the rows is drawn": Fault("sampling", whole(source=problems.Favourites), whole()),
-    "shares of pieces do not sum to 1": Fault("sampling", whole(source=problems.WrongShares), whole()),
-    "samples depend on the split of steps": Fault("draws", whole(source=problems.SplitMatters), whole()),
+    "only half of the rows is drawn": Fault("sampling", whole(source=problems.Favourites), WHOLE),
+    "shares of pieces do not sum to 1": Fault("sampling", whole(source=problems.WrongShares), WHOLE),
+    "samples depend on the split of steps": Fault("draws", whole(source=problems.SplitMatters), WHOLE),
     "a family knows other means than those of the rows": Fault(
-        "sampling", whole(functions.OtherMeans, lambda: [functions.OtherMeans(0.5)]), whole()
+        "sampling", whole(functions.OtherMeans, lambda: [functions.OtherMeans(0.5)]), WHOLE
     ),
-    "refine leaves the set": Fault("refine", auc_whole(lambda _, refined: 1.2 * refined), auc_whole()),
-    "refine makes functions larger": Fault(
-        "refine", auc_whole(lambda x, refined: x + 0.2 * (x - refined)), auc_whole()
-    ),
-    "bounds from a wrong linear minimum": Fault(
-        "lower_bounds", whole(primal=lambda: geometry.Maximum(3, 6.0)), whole()
-    ),
-    "start that is not finite": Fault("start", whole(functions.NotFinite), whole()),
+    "refine leaves the set": Fault("refine", auc_whole(lambda _, refined: 1.2 * refined), AUC_WHOLE),
+    "refine makes functions larger": Fault("refine", auc_whole(lambda x, refined: x + 0.2 * (x - refined)), AUC_WHOLE),
+    "bounds from a wrong linear minimum": Fault("lower_bounds", whole(primal=lambda: geometry.Maximum(3, 6.0)), WHOLE),
+    "start that is not finite": Fault("start", whole(functions.NotFinite), WHOLE),
     "fused result in a buffer": Fault(
-        "pure", whole(functions.BufferedFamily, lambda: [functions.BufferedFamily(9.0)]), whole()
+        "pure", whole(functions.BufferedFamily, lambda: [functions.BufferedFamily(9.0)]), WHOLE
     ),
     "float64 in the fused result": Fault(
-        "precision", whole(functions.PromotingFamily, lambda: [functions.PromotingFamily(9.0)]), whole()
+        "precision", whole(functions.PromotingFamily, lambda: [functions.PromotingFamily(9.0)]), WHOLE
     ),
-    "optimum of another function": Fault("reference_optimum", whole(problems.OptimisticForm), whole()),
+    "optimum of another function": Fault("reference_optimum", whole(problems.OptimisticForm), WHOLE),
     # Oracles
     "U below H": Fault("upper_bound", oracle(oracles.LowBound), sound_oracle),
     "U below H in noise": Fault("noisy_upper_bound", oracle(oracles.LowBoundInNoise), sound_oracle),
@@ -328,12 +335,12 @@ FAULTS: dict[str, Fault] = {
     "alpha where a is meant": Fault("estimate", oracle(oracles.AlphaForA), sound_oracle),
     "weights that do not sum to 1": Fault("estimate", oracle(oracles.UnnormalisedWeights), sound_oracle),
     "duals that prove too much": Fault("estimate", oracle(oracles.WrongDuals), sound_oracle),
-    "half of a on a simplex": Fault("estimate", on_simplex(oracles.HalfDuals), on_simplex(oracles.Quick)),
-    "minus a on a simplex": Fault("estimate", on_simplex(oracles.NegativeDuals), on_simplex(oracles.Quick)),
-    "half of a on a box": Fault("estimate", on_box(oracles.HalfDuals), on_box(oracles.Quick)),
-    "minus a on a box": Fault("estimate", on_box(oracles.NegativeDuals), on_box(oracles.Quick)),
+    "half of a on a simplex": Fault("estimate", on_simplex(oracles.HalfDuals), QUICK_ON_SIMPLEX),
+    "minus a on a simplex": Fault("estimate", on_simplex(oracles.NegativeDuals), QUICK_ON_SIMPLEX),
+    "half of a on a box": Fault("estimate", on_box(oracles.HalfDuals), QUICK_ON_BOX),
+    "minus a on a box": Fault("estimate", on_box(oracles.NegativeDuals), QUICK_ON_BOX),
     "U below H where there is an inner simplex": Fault("upper_bound", oracle(oracles.LowOnSimplex), sound_oracle),
-    "U below H on the problem given": Fault("upper_bound", on_simplex(oracles.LowOnMany), on_simplex(oracles.Quick)),
+    "U below H on the problem given": Fault("upper_bound", on_simplex(oracles.LowOnMany), QUICK_ON_SIMPLEX),
     "duals that prove nothing": Fault("tightness", oracle(oracles.NoDuals), sound_oracle),
     "a state that is written to": Fault("pure", oracle(oracles.WritesState), sound_oracle),
     "proximal term forgotten": Fault("proximal", oracle(oracles.ForgetsProximal), sound_oracle),
