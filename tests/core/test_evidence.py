@@ -166,7 +166,7 @@ class Wrong(Linear):
         return mm.Evaluation(found.F, found.G, lambda y, a: self.factor * found.pullback(y, a))
 
 
-@pytest.mark.parametrize("factor", [2.0, 0.5, 0.0, -1.0, 1.01])
+@pytest.mark.parametrize("factor", cases.promises([2.0, 0.5, 0.0, -1.0, 1.01], [2.0, -1.0, 1.01]))
 def test_a_wrong_gradient_proves_nothing(factor: float) -> None:
     class Scaled(Wrong):
         pass
@@ -434,7 +434,7 @@ def test_multipliers_of_one_run_are_not_those_of_several() -> None:
 
 
 def test_memory_does_not_grow_with_runs_and_functions() -> None:
-    data = mm.Finite({"costs": np.random.default_rng(0).normal(size=(20_000, 3))})
+    data = mm.Finite({"costs": np.random.default_rng(0).normal(size=(5_000, 3))})
     problem = mm.MinMaxProblem(Linear(), [Linear(1.0) for _ in range(8)], mm.Ball(3, 1.0), data)
     weights = np.full((16, 9), 1 / 9)
     peaks = []

@@ -31,10 +31,10 @@ from tests.solvers.averaging.rivals import small
 from tests.solvers.successive.test_successive_streams import Plane, streamed
 from tests.staircases import Varying, staircase
 
-SOLVER = mm.SFLS(oracle=mm.SMD(steps=250, batch_size=20), levels=3, tolerance=1e-6)
+SOLVER = mm.SFLS(oracle=mm.SMD(steps=100, batch_size=20, block=40), levels=3, tolerance=1e-6)
 
 
-IQRC = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=120, batch_size=20), levels=2), iterations=3)
+IQRC = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=60, batch_size=20, block=25), levels=2), iterations=2)
 
 
 def points() -> Any:
@@ -58,9 +58,9 @@ CASES: dict[str, tuple[Callable[[], mm.MinMaxProblem], Callable[[], mm.Solver]]]
     "mirror_prox": (lambda: cases.problem("worst_group"), lambda: mm.SFLS(oracle=mm.MirrorProx(steps=60), levels=3)),
     "reduced": (
         lambda: cases.problem("fair_auc_inter"),
-        lambda: mm.SFLS(oracle=mm.VarianceReduced(epochs=4, batch_size=30), levels=3),
+        lambda: mm.SFLS(oracle=mm.VarianceReduced(epochs=3, batch_size=30), levels=2),
     ),
-    "conex": (lambda: cases.problem("fair_auc_inter"), lambda: small("conex", steps=900)),
+    "conex": (lambda: cases.problem("fair_auc_inter"), lambda: small("conex", steps=400)),
     "switching": (lambda: cases.problem("fair_auc_inter"), lambda: small("switching", steps=900)),
     "successive": (lambda: staircase(kind=Varying), lambda: mm.SuccessiveApproximation(iterations=12)),
     "stream": (lambda: stream_problem(points, kappa=0.3), lambda: SOLVER),
@@ -96,10 +96,10 @@ def same(one: mm.Solution, other: mm.Solution) -> bool:
 def test_a_solve_goes_on_from_disk_with_the_same_bits(name: str, tmp_path: Path) -> None:
     """Ended twice, each time going on with a problem and a solver that were made anew."""
     problem, solver = CASES[name]
-    expected = mm.solve(problem(), solver(), seed=3, budget=700)
+    expected = mm.solve(problem(), solver(), seed=3, budget=280)
     ended = mm.solve(problem(), solver(), seed=3, checkpoint=tmp_path, callbacks=[stopping(2)])
     mm.solve(problem(), solver(), seed=3, resume=tmp_path, every=0, callbacks=[stopping(2)])
-    found = mm.solve(problem(), solver(), seed=3, resume=tmp_path, budget=700)
+    found = mm.solve(problem(), solver(), seed=3, resume=tmp_path, budget=280)
     assert same(found, expected)
     assert ended.steps <= found.steps
     assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT_FILE]
@@ -245,10 +245,10 @@ def quadratic(objective: mm.StochasticMinMaxConstraint | None = None, bound: Any
         (lambda: quadratic(), {"x0": np.array([-1.0, -1.0, -1.0])}, "x0 = None"),
         (
             lambda: quadratic(),
-            {"solver": mm.SFLS(oracle=mm.SMD(steps=250, batch_size=20), levels=3, tolerance=1e-5)},
+            {"solver": mm.SFLS(oracle=mm.SMD(steps=100, batch_size=20, block=40), levels=3, tolerance=1e-5)},
             "solver.tolerance = 1e-06, and this solve has 1e-05",
         ),
-        (lambda: quadratic(), {"solver": mm.SFLS(oracle=mm.SMD(steps=251, batch_size=20))}, "solver.levels"),
+        (lambda: quadratic(), {"solver": mm.SFLS(oracle=mm.SMD(steps=101, batch_size=20, block=40))}, "solver.levels"),
         (lambda: quadratic(), {"solver": mm.IQRC()}, "solver.class"),
     ],
 )
@@ -295,13 +295,13 @@ def test_the_clock_goes_on_from_the_last_checkpoint_however_slow_the_disk(
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "replace_file", slow)
-        first = mm.solve(problem, SOLVER, checkpoint=tmp_path, budget=300)
+        first = mm.solve(problem, SOLVER, checkpoint=tmp_path, budget=120)
     assert mm.solve(problem, SOLVER, resume=tmp_path).seconds > first.seconds
 
 
 def test_a_limit_may_be_another_when_the_solve_goes_on(tmp_path: Path) -> None:
     problem, solver = cases.problem("fair_auc_inter"), SOLVER
-    first = mm.solve(problem, solver, checkpoint=tmp_path, budget=300)
+    first = mm.solve(problem, solver, checkpoint=tmp_path, budget=120)
     assert "budget" in first.reason
     found = mm.solve(problem, solver, resume=tmp_path, time_limit=600.0)
     assert same(found, mm.solve(problem, solver))
@@ -315,12 +315,12 @@ def test_folders(tmp_path: Path) -> None:
     problem, there = cases.problem("fair_auc_inter"), tmp_path / "a" / "b"
     with pytest.raises(mm.InvalidInput, match=r"resume=.*cannot be read .No such file"):
         mm.solve(problem, SOLVER, resume=there)
-    first = mm.solve(problem, SOLVER, checkpoint=there, resume=there, budget=200)
+    first = mm.solve(problem, SOLVER, checkpoint=there, resume=there, budget=80)
     with pytest.raises(mm.InvalidInput, match=r"checkpoint=.*holds a checkpoint already; resume"):
         mm.solve(problem, SOLVER, checkpoint=there)
     other = tmp_path / "c"
-    second = mm.solve(problem, SOLVER, checkpoint=other, resume=there, budget=500)
-    third = mm.solve(problem, SOLVER, checkpoint=there, resume=there, budget=500)
+    second = mm.solve(problem, SOLVER, checkpoint=other, resume=there, budget=200)
+    third = mm.solve(problem, SOLVER, checkpoint=there, resume=there, budget=200)
     assert same(second, third)
     assert first.steps < second.steps
     with pytest.raises(mm.InvalidInput, match="every=-1"):
@@ -332,7 +332,7 @@ def test_folders(tmp_path: Path) -> None:
 
 def test_other_versions_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = cases.problem("fair_auc_inter")
-    mm.solve(problem, SOLVER, checkpoint=tmp_path, budget=200)
+    mm.solve(problem, SOLVER, checkpoint=tmp_path, budget=80)
     monkeypatch.setattr(module, "_versions", lambda: {"python": "3.99", "numpy": np.__version__})
     with pytest.warns(mm.CheckpointWarning, match="written with python"):
         mm.solve(problem, SOLVER, resume=tmp_path)
@@ -580,7 +580,7 @@ def naive(path: Path, content: bytes) -> None:
 def kills(folder: Path, count: int) -> None:
     """Kill solves at random instants, each going on where the one before was killed; compare the bits."""
     rng, problem = np.random.default_rng(0), cases.problem("fair_auc_inter")
-    solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=20, block=20), levels=4, tolerance=1e-6)
+    solver = mm.SFLS(oracle=mm.SMD(steps=300, batch_size=20, block=20), levels=3, tolerance=1e-6)
     expected, done, round_ = mm.solve(problem, solver), 0, 0
     while done < count:
         where = folder / str(round_)
