@@ -191,7 +191,7 @@ def test_a_libsvm_file_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_checks_of_problems_hold(tmp_path: Path) -> None:
-    pq.write_table(pa.Table.from_pandas(frame(500), preserve_index=False), tmp_path / "rows.parquet")
+    pq.write_table(pa.Table.from_pandas(frame(200), preserve_index=False), tmp_path / "rows.parquet")
     check_problem(mm.load_problem("fair_auc", data=tmp_path, **COLUMNS, kappa=0.1)).raise_if_failed()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.cli import main
+from minmaxcon_problems.fair_auc.study import scale
 from minmaxcon_problems.fair_auc.study.scale import AXES, Growth, PartRisk, Point, ScaleResult, _growth, bench_scale
 
 SMALL = {"rows": (60, 240), "features": (2, 4), "constraints": (1, 2), "groups": (2, 3), "runs": (1, 2)}
@@ -19,6 +20,7 @@ SMALL = {"rows": (60, 240), "features": (2, 4), "constraints": (1, 2), "groups":
 def result() -> ScaleResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENBLAS_CORETYPE", "Haswell")
+        patch.setattr(scale, "_BLOCK", 10)
         return bench_scale(sizes=SMALL, limit=0.05)
 
 

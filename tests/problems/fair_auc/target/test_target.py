@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc import METRICS, load_dataset
+from minmaxcon_problems.fair_auc.target.fit import FairFit
 from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests.cases import promises
 from tests.problems.fair_auc.by_pairs import DEFINITIONS, masks_of, sklearn_gap
@@ -73,10 +75,16 @@ def test_a_target_that_is_not_felt() -> None:
     assert loose.train_gap.value == pytest.approx(found.train_gap.value, abs=1e-3)
 
 
+@cache
+def of_the_quadratic_loss() -> FairFit:
+    """Give a fit for several tests to look at."""
+    return fit("intra_group", 0.02, objective="quadratic_auc")
+
+
 def test_nothing_better_was_at_hand() -> None:
     """Random search around the model finds none of a smaller loss that meets the target."""
     metric, gap = "intra_group", 0.02
-    found, masks = fit(metric, gap, objective="quadratic_auc"), masks_of(rows(), metric)
+    found, masks = of_the_quadratic_loss(), masks_of(rows(), metric)
     positive = rows().label > 0
 
     def loss(w: Array) -> float:
@@ -100,7 +108,7 @@ def test_no_better_auc_was_at_hand() -> None:
     found, masks = fit(metric, gap), masks_of(rows(), metric)
     best, rng = roc_auc_score(rows().label, rows().features @ found.parameters), np.random.default_rng(0)
     assert 1.0 - best == pytest.approx(found.surrogate["objective"], abs=1e-9)
-    quadratic = fit(metric, gap, objective="quadratic_auc").parameters
+    quadratic = of_the_quadratic_loss().parameters
     assert best >= roc_auc_score(rows().label, rows().features @ quadratic) - 1e-3
     better = 0
     for scale in (1e-3, 1e-2, 1e-1):
@@ -159,7 +167,7 @@ def test_weights_stand_for_copies(metric: str, objective: str) -> None:
 
 
 def test_a_start_that_was_fitted_before_needs_few_steps() -> None:
-    first = fit("intra_group", 0.02, objective="quadratic_auc")
+    first = of_the_quadratic_loss()
     warm = fit("intra_group", 0.02, objective="quadratic_auc", start=first.parameters)
     check(warm, rows(), masks_of(rows(), "intra_group"), 0.02)
     assert warm.surrogate["objective"] == pytest.approx(first.surrogate["objective"], abs=1e-3)
