@@ -137,12 +137,13 @@ def test_runs() -> None:
     """Several points, or bounds, at once: each row is what it would be alone."""
     kappas, best = [1.0, 0.5], np.asarray(cases.optimum("fair_auc_active_ball").x)
     x = np.stack([0.5 * best, 0.0 * best])
-    together = mm.stationarity(cases.fair_auc("inter_group", kappas, radius=0.25), x)
+    solver = mm.SFLS(oracle=mm.MirrorProx(steps=150), tolerance=0.01, levels=3)
+    together = mm.stationarity(cases.fair_auc("inter_group", kappas, radius=0.25), x, solver=solver)
     assert together.point.shape == x.shape
     assert together.multipliers.shape == (2, 2)
     assert len(together.status) == 2
     for j, kappa in enumerate(kappas[:1]):
-        alone = mm.stationarity(cases.fair_auc("inter_group", kappa, radius=0.25), x[j])
+        alone = mm.stationarity(cases.fair_auc("inter_group", kappa, radius=0.25), x[j], solver=solver)
         assert together.distance[j] == pytest.approx(alone.distance, abs=2e-4)
         assert together.kkt.gradient[j] == pytest.approx(alone.kkt.gradient, abs=2e-3)
 

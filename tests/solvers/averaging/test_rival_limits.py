@@ -179,11 +179,12 @@ CHANGED: dict[str, dict[str, Any]] = {
 @each
 def test_every_setting_matters(rival: str) -> None:
     problem = cases.problem("fair_auc_inter")
-    base = {"steps": 130, "batch_size": 21, "evaluations": 5, "tail": 1.0, "distance": 0.1, **CHANGED[rival]}
-    found = [bits(mm.solve(problem, small(rival, **{name: value}), seed=0)) for name, value in base.items()]
-    found.append(bits(mm.solve(problem, small(rival), seed=0)))
+    few = {"steps": 60, "evaluations": 2}
+    base = {"steps": 70, "batch_size": 21, "evaluations": 3, "tail": 1.0, "distance": 0.1, **CHANGED[rival]}
+    found = [bits(mm.solve(problem, small(rival, **{**few, name: value}), seed=0)) for name, value in base.items()]
+    found.append(bits(mm.solve(problem, small(rival, **few), seed=0)))
     if rival == "conex":
-        found.append(bits(mm.solve(problem, small(rival, strong_convexity=0.5, smoothness=1.0), seed=0)))
+        found.append(bits(mm.solve(problem, small(rival, **few, strong_convexity=0.5, smoothness=1.0), seed=0)))
     assert len(set(found)) == len(found)
 
 

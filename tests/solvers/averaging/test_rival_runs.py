@@ -18,10 +18,10 @@ from tests.solvers.averaging.rivals import bits, each, one_of_them, small
 @one_of_them
 def test_runs_of_many_equal_runs_alone(rival: str) -> None:
     kappas = [0.05, 0.1, 0.3]
-    many = mm.solve(cases.fair_auc("inter_group", kappas), small(rival, steps=200), seed=1)
+    many = mm.solve(cases.fair_auc("inter_group", kappas), small(rival), seed=1)
     assert many.runs == 3
     for j, kappa in enumerate(kappas):
-        alone = mm.solve(cases.fair_auc("inter_group", kappa), small(rival, steps=200), seed=1)
+        alone = mm.solve(cases.fair_auc("inter_group", kappa), small(rival), seed=1)
         one = many[j]
         assert one.status is alone.status
         assert one.x == pytest.approx(alone.x, abs=1e-9)
@@ -74,8 +74,8 @@ def test_every_kind_of_geometry_and_block_has_the_run_axis(name: str, rival: str
 @one_of_them
 def test_the_seed_decides_every_bit_and_blocks_none(rival: str) -> None:
     problem = cases.problem("fair_auc_inter")
-    found = [bits(mm.solve(problem, small(rival, block=block), seed=5)) for block in (1, 7, 30, 1000)]
-    assert found[0] == found[1] == found[2] == found[3]
+    found = [bits(mm.solve(problem, small(rival, block=block), seed=5)) for block in (1, 7, 1000)]
+    assert found[0] == found[1] == found[2]
     assert found[0] != bits(mm.solve(problem, small(rival), seed=6))
 
 
@@ -83,13 +83,12 @@ def test_the_seed_decides_every_bit_and_blocks_none(rival: str) -> None:
 def test_a_solve_can_be_left_and_taken_up_again(rival: str) -> None:
     problem, solver = cases.problem("fair_auc_inter"), small(rival)
     states = list(mm.iterate(problem, solver, seed=0))
-    for index in (0, 1, len(states) // 2):
-        for again in (copy.deepcopy, lambda state: pickle.loads(pickle.dumps(state))):
-            state = again(states[index])
-            while not solver.finished(state):
-                state = solver.step(state)
-            assert to_numpy(state.x).tobytes() == to_numpy(states[-1].x).tobytes()
-            assert state.trace == states[-1].trace
+    pickled = pickle.loads(pickle.dumps(states[len(states) // 2]))
+    for state in (copy.deepcopy(states[0]), copy.deepcopy(states[1]), pickled):
+        while not solver.finished(state):
+            state = solver.step(state)
+        assert to_numpy(state.x).tobytes() == to_numpy(states[-1].x).tobytes()
+        assert state.trace == states[-1].trace
     assert solver.outcome(states[1]).steps == 30
     stopped = mm.solve(problem, solver, budget=60)
     assert (stopped.steps, stopped.reason[:29]) == (60, "The budget of 60 steps was us")

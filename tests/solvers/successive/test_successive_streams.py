@@ -85,7 +85,7 @@ def solver(**options: Any) -> mm.SuccessiveApproximation:
 # ------------------------------------------------------------------------------------------------------- the population
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.rel)])
 def test_the_populations_optimum_is_found(seed: int) -> None:
     """To the error of all rows together, which is a twelfth of that of one block."""
     solution = mm.solve(streamed(seed=seed), solver(), seed=seed)
@@ -173,7 +173,7 @@ def test_values_that_are_not_finite() -> None:
 
 def test_a_run_of_many_is_the_run_alone() -> None:
     bounds = [-0.5, BOUND, 0.1, 5.0]
-    aiming = solver(iterations=30, margin=1e-3)  # else rounding decides which points meet a target
+    aiming = solver(iterations=15, margin=1e-3)  # else rounding decides which points meet a target
     many = mm.solve(streamed(bound=bounds), aiming)
     for j, bound in enumerate(bounds):
         alone = mm.solve(streamed(bound=bound), aiming)
@@ -184,10 +184,10 @@ def test_a_run_of_many_is_the_run_alone() -> None:
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:
-    one, other = (mm.solve(streamed(), solver(iterations=30), seed=4) for _ in range(2))
+    one, other = (mm.solve(streamed(), solver(iterations=12), seed=4) for _ in range(2))
     assert one.x.tobytes() == other.x.tobytes()
     assert one.trace["objective"].tobytes() == other.trace["objective"].tobytes()
-    assert mm.solve(streamed(), solver(iterations=30), seed=5).x.tobytes() != one.x.tobytes()  # blocks are shuffled
+    assert mm.solve(streamed(), solver(iterations=12), seed=5).x.tobytes() != one.x.tobytes()  # blocks are shuffled
 
 
 def test_memory_is_bounded_by_the_sample() -> None:
