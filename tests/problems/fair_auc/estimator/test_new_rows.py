@@ -42,6 +42,7 @@ def test_what_rows_left_out_say_is_told(gap: float, reached: bool, monkeypatch: 
     monkeypatch.setattr("minmaxcon_problems.fair_auc.estimator.training._FOLDS", 2)
     monkeypatch.setattr("minmaxcon_problems.fair_auc.estimator.training._ROUNDS", 1)
     monkeypatch.setattr("minmaxcon_problems.fair_auc.target.fit._IN_FOLDS", 4)
+    monkeypatch.setattr("minmaxcon_problems.fair_auc.target.fit._STEPS", 60)
     rows = biased_rows(240, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
