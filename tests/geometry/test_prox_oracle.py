@@ -89,7 +89,7 @@ def assert_same(gap: Gap) -> None:
 
 
 @each_generator
-@examples(6)
+@examples(4)
 @given(seed=SEEDS, size=SIZES, step=STEPS, weight=WEIGHTS)
 def test_prox_with_a_proximal_penalty(
     generator: DistanceGenerator, seed: int, size: float, step: float, weight: float
@@ -98,14 +98,14 @@ def test_prox_with_a_proximal_penalty(
 
 
 @each_dual
-@examples(6)
+@examples(4)
 @given(seed=SEEDS, size=SIZES, step=STEPS)
 def test_dual_prox(blocks: Blocks, seed: int, size: float, step: float) -> None:
     assert_same(dual_gap(PerspectiveGenerator(blocks), seed, size, step))
 
 
 @each_dual
-@examples(4)
+@examples(3)
 @given(seed=SEEDS, size=SIZES)
 def test_support_is_the_conjugate(blocks: Blocks, seed: int, size: float) -> None:
     assert_same(support_gap(PerspectiveGenerator(blocks), seed, size))

@@ -114,7 +114,7 @@ def test_caches_are_no_change(name: str) -> None:
     for batch_size in (5, 7):
         (batch,) = problem.data.draw(mm.Position.start(np.random.default_rng(0)), 1, batch_size)[0]
         family.evaluate(x, batch).pullback(np.ones((1, 1 + len(problem.constraints))), np.zeros((1, inner(family))))
-    mm.solve(problem, mm.SFLS(levels=2), seed=0, budget=200)
+    mm.solve(problem, mm.SFLS(levels=2), seed=0, budget=40)
     forget_changed(family, problem.primal)
     assert "made" in vars(family)["_kept"]
 

@@ -142,7 +142,7 @@ def level_value(name: str, level: float) -> float:
 @pytest.mark.parametrize("name", cases.promises(["fair_auc_inter", "worst_group"]))
 def test_sfls_takes_any_oracle(name: str) -> None:
     """Full subgradients in the place of mirror descent: the same certificate, from another method."""
-    solver = mm.SFLS(oracle=cases.SwitchingSubgradient(60), tolerance=0.1, growth=1.0)
+    solver = mm.SFLS(oracle=cases.SwitchingSubgradient(60), levels=10, tolerance=0.1, growth=1.0)
     solution = mm.solve(cases.problem(name), solver)
     best = float(cases.optimum(name).objective)
     assert solution.feasible

@@ -104,11 +104,13 @@ def test_the_search_finds_the_first_level_by_itself() -> None:
 
 def test_levels_follow_the_rule() -> None:
     r"""r is the middle of the bracket of f*; without a lower bound it moves by (f_0(best) - r) / (2 theta)."""
-    trace = mm.solve(cases.problem("fair_auc_inter"), mm.SFLS(oracle=FAST, levels=5, tolerance=1e-6)).trace
+    trace = mm.solve(
+        cases.problem("fair_auc_inter"), mm.SFLS(oracle=mm.SMD(steps=100, batch_size=40), levels=5, tolerance=1e-6)
+    ).trace
     assert trace["r"][0] == pytest.approx(0.5)  # c1 c2^2, at the constant model
     assert trace["r"][1:] == pytest.approx((trace["lower"] + trace["objective"])[:-1] / 2, abs=1e-12)
     for theta in (0.6, 3.0):
-        solver = mm.SFLS(oracle=mm.SMD(steps=100, batch_size=20), theta=theta, levels=4, tolerance=1e-6)
+        solver = mm.SFLS(oracle=mm.SMD(steps=50, batch_size=20), theta=theta, levels=4, tolerance=1e-6)
         trace = mm.solve(cases.problem("regression_weakly_convex"), solver).trace
         assert np.isneginf(trace["lower"]).all()
         for before, after, best in zip(trace["r"][:-1], trace["r"][1:], trace["objective"][:-1], strict=True):
@@ -195,14 +197,14 @@ def test_tolerance_levels_searches_and_slack() -> None:
 def test_oracle_error_loosens_the_stopping_rule() -> None:
     """Without a certificate the level-set rule stops; the oracle's error is taken off |H(r_0)|."""
     problem = cases.problem("regression_weakly_convex")
-    solver = mm.SFLS(oracle=FAST, tolerance=0.05, levels=20)
-    solution = mm.solve(problem, solver)
+    oracle = mm.SMD(steps=150, batch_size=40)
+    solution = mm.solve(problem, mm.SFLS(oracle=oracle, tolerance=0.05, levels=20))
     assert solution.status is mm.Status.BUDGET
     assert "no lower bound is known" in solution.reason
     opening, last = solution.trace["P"][0], solution.trace["P"][-1]
     assert 0 >= last >= -4 * 0.6 / (6 * 0.6 - 1) * 0.05 * -opening
     assert solution.certificate.lower == -np.inf
-    strict = mm.solve(problem, mm.SFLS(oracle=FAST, tolerance=0.05, levels=20, oracle_error=-0.9 * opening))
+    strict = mm.solve(problem, mm.SFLS(oracle=oracle, tolerance=0.05, levels=20, oracle_error=-0.9 * opening))
     assert len(strict.trace["r"]) > len(solution.trace["r"])
 
 
