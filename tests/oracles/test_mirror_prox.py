@@ -87,7 +87,7 @@ def test_bounds_hold_the_value_at_any_time(name: str) -> None:
     """D <= H <= U after every advance; both come near H, and U is the value at the point returned."""
     problem = cases.problem(name)
     level, value = problem.at_level(level_of(name)), exact_value(name)
-    oracle = mm.MirrorProx(steps=150, relative_accuracy=0.0)
+    oracle = mm.MirrorProx(steps=100, relative_accuracy=0.0)
     state = oracle.begin(level, start(problem))
     opening = float(oracle.estimate(state).upper[0])
     while not oracle.finished(state):
@@ -141,7 +141,7 @@ def test_the_ratio_of_steps_does_not_wander_off(name: str) -> None:
     """Over a sequence of queries at one level both parts of the point move, and the gap keeps falling."""
     problem, oracle = cases.problem(name), mm.MirrorProx(relative_accuracy=0.0)
     level, begun, gaps = problem.at_level(level_of(name)), start(problem), []
-    for query in range(9):
+    for query in range(7):
         state = oracle.begin(level, begun, effort=1.2**query)
         while not oracle.finished(state):
             state = oracle.advance(state)

@@ -190,7 +190,8 @@ def test_ctrl_c_keeps_what_the_levels_have_found() -> None:
             signal.raise_signal(signal.SIGINT)
 
     solution = mm.solve(problem("fair_auc_inter"), solver, callbacks=[press], seed=1)
-    whole = mm.solve(problem("fair_auc_inter"), solver, seed=1)
+    two = mm.SFLS(oracle=solver.oracle, growth=1.0, levels=2)
+    whole = mm.solve(problem("fair_auc_inter"), two, seed=1)
     assert solution.status is mm.Status.INTERRUPTED
     assert len(solution.trace["r"]) == 2
     assert solution.objective == whole.trace["objective"][1] < 0.5

@@ -39,7 +39,7 @@ def stream(count: int | None = None) -> mm.MinMaxProblem:
 def test_on_streams_fresh_samples_say_what_is_claimed(rival: str) -> None:
     """Bounds from samples that no iterate has seen hold for the rows that the stream draws from."""
     problem, plain = stream(), cases.quadratic()
-    solution = mm.solve(problem, small(rival, steps=300), seed=0)
+    solution = mm.solve(problem, small(rival, steps=300, evaluations=2), seed=0)
     assert solution.status is mm.Status.BUDGET
     best, certificate = float(cases.optimum("quadratic").objective), solution.certificate
     assert (certificate.kind, certificate.confidence) == ("with confidence", 0.9)
