@@ -214,8 +214,8 @@ def problem(data: mm.Source) -> mm.MinMaxProblem:
 @pytest.mark.parametrize("solver", [mm.SFLS(oracle=mm.SMD(steps=50)), mm.SFLS(oracle=mm.MirrorProx(steps=40))])
 def test_solvers_find_on_disk_what_they_find_in_memory(solver: mm.Solver) -> None:
     """The rows are sorted, which does no harm; exact values and bounds are those of all rows."""
-    order = np.argsort(POINTS[:, 0])
-    arrays = {"points": POINTS[order], "value": VALUES}
+    few = POINTS[:2000]
+    arrays = {"points": few[np.argsort(few[:, 0])], "value": VALUES[:2000]}
     solved = [
         mm.solve(problem(data), solver, seed=1)
         for data in (mm.Finite(arrays), mm.OnDisk(ArrayBlocks(arrays), window=400))
