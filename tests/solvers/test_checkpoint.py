@@ -128,16 +128,14 @@ def test_every_solver_goes_on_with_every_problem(name: str, solver: str, tmp_pat
 @pytest.mark.parametrize("engine", ["numpy", "torch"])
 @pytest.mark.parametrize("solver", ["sfls", "single_samples", "iqrc"])
 def test_split_resume(solver: str, engine: str, tmp_path: Path) -> None:
-    """50 random splits; of what takes longer, IQRC and steps of torch, fewer."""
-    make = {
-        "sfls": lambda: SOLVER,
-        "single_samples": lambda: mm.SFLS(oracle=mm.SMD(steps=200, batch_size=1), levels=3),
-        "iqrc": lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=120, batch_size=20), levels=2), iterations=3),
-    }[solver]
+    """50 random splits, within queries and between them."""
+    sfls, single = (mm.SFLS(mm.SMD(steps=45, batch_size=size, block=20), levels=3) for size in (20, 1))
+    iqrc = mm.IQRC(mm.SFLS(mm.SMD(steps=25, batch_size=20, block=10), levels=2), iterations=2)
+    make = {"sfls": lambda: sfls, "single_samples": lambda: single, "iqrc": lambda: iqrc}[solver]
     problem, rng = cases.fair_auc(kappa=0.1, engine=engine), np.random.default_rng(0)
     count = len(list(mm.iterate(problem, make())))
     expected = mm.solve(problem, make())
-    for i in range(5 if engine == "torch" else 20 if solver == "iqrc" else 50):
+    for i in range(50):
         folder = tmp_path / str(i)
         mm.solve(problem, make(), checkpoint=folder, callbacks=[stopping(int(rng.integers(count)))])
         assert same(mm.solve(problem, make(), resume=folder), expected)

@@ -63,7 +63,7 @@ def test_a_run_without_a_strictly_feasible_point_does_not_hold_up_the_others() -
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("proximal", [False, True], ids=["plain", "proximal"])
-@pytest.mark.parametrize("steps", [60, pytest.param(1000, marks=pytest.mark.rel)])
+@pytest.mark.parametrize("steps", [60, pytest.param(2000, marks=pytest.mark.rel)])
 def test_a_run_of_many_equals_the_run_alone(steps: int, rule: str, proximal: bool) -> None:
     """At fixed levels in float64: to 1e-12, with bounds, levels and step sizes of each run's own."""
     problem = cases.fair_auc("inter_group", KAPPAS)
