@@ -224,9 +224,10 @@ BATCHES = {
 
 @pytest.mark.parametrize("name", cases.promises(BATCHES, ["fair_auc_inter"]))
 def test_with_noise_the_bounds_hold_as_often_as_they_say(name: str) -> None:
-    below, above = count_bounds(name, range(10), BATCHES[name], tolerance=0.01)
-    assert below == 10
-    assert above >= 9
+    seeds = 10 if name == "fair_auc_inter" else 20
+    below, above = count_bounds(name, range(seeds), BATCHES[name], tolerance=0.01)
+    assert below == seeds
+    assert above >= 0.9 * seeds
 
 
 @pytest.mark.rel
