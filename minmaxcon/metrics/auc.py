@@ -20,7 +20,15 @@ from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import finite_array
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["auc", "auc_gap", "checked_pair_weights", "checked_pairs", "checked_row_weight", "checked_scores"]
+__all__ = [
+    "auc",
+    "auc_gap",
+    "checked_mask",
+    "checked_pair_weights",
+    "checked_pairs",
+    "checked_row_weight",
+    "checked_scores",
+]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -48,7 +56,8 @@ def checked_scores(argument: str, scores: Any, dimensions: tuple[int, ...] = (1,
     return array
 
 
-def _mask(argument: str, mask: Any, rows: int) -> Mask:
+def checked_mask(argument: str, mask: Any, rows: int) -> Mask:
+    """Return a boolean mask over the rows (n,)."""
     array = np.asarray(to_numpy(mask))
     if array.dtype != np.bool_:
         raise InvalidInput(argument, array.dtype.name, "a set must be given as a boolean mask over the rows.")
@@ -59,10 +68,14 @@ def _mask(argument: str, mask: Any, rows: int) -> Mask:
 
 def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[tuple[Mask, Mask]]:
     """Return the masks of each pair, each a boolean array of shape (n,)."""
-    return [
-        (_mask(f"pair_{k}[0]", own, rows), _mask(f"pair_{k}[1]", other, rows))
-        for k, (own, other) in enumerate(pairs, 1)
-    ]
+    found = []
+    for k, pair in enumerate(pairs, 1):
+        if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+            raise InvalidInput(
+                f"pair_{k}", pair, "must be a pair of boolean masks, the set that should score higher first."
+            )
+        found.append((checked_mask(f"pair_{k}[0]", pair[0], rows), checked_mask(f"pair_{k}[1]", pair[1], rows)))
+    return found
 
 
 def _auc_of_run(a: NDArray[Any], b: NDArray[Any], tie_weight: int) -> float:

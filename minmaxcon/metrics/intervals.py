@@ -46,7 +46,15 @@ from numpy.typing import NDArray
 
 from minmaxcon.checks import number
 from minmaxcon.errors import InvalidInput
-from minmaxcon.metrics.auc import Mask, Pair, checked_pair_weights, checked_pairs, checked_row_weight, checked_scores
+from minmaxcon.metrics.auc import (
+    Mask,
+    Pair,
+    checked_mask,
+    checked_pair_weights,
+    checked_pairs,
+    checked_row_weight,
+    checked_scores,
+)
 
 __all__ = ["AUCEstimate", "AUCStatistic", "auc_gap_with_interval", "auc_with_interval"]
 
@@ -58,6 +66,9 @@ _PRIOR_MEMBERS, _PRIOR_SHARE = 2.0, 0.75
 By simulation these are the smallest of a grid at which intervals cover for sets of 2 to 50 members whose scores differ
 in shape and spread; see the tests of coverage.
 """
+
+_ROUNDING = 1e-13
+"""By how much sums of products of weights may be off, in shares of pairs."""
 
 _AREA = "Wilson score interval, DeLong variance shrunk"
 _DIFFERENCE = "MOVER of Wilson score intervals, DeLong covariance"
@@ -224,7 +235,9 @@ class AUCStatistic:
             Scores that are not finite numbers, masks that are not boolean or of another length, or weights that are
             not positive.
         """
-        return cls.of_pairs(scores, [(own, other)], row_weight, [names])[0]
+        array = checked_scores("scores", scores, (1,))
+        pair = checked_mask("own", own, array.size), checked_mask("other", other, array.size)
+        return cls.of_pairs(array, [pair], row_weight, [names])[0]
 
     @classmethod
     def of_pairs(
@@ -247,6 +260,8 @@ class AUCStatistic:
         masks = checked_pairs(pairs, array.size)
         order = _Order(array, weight)
         called = [("G", "G'")] * len(masks) if names is None else names
+        if len(called) != len(masks):
+            raise InvalidInput("names", called, f"give a pair of names for each of the {len(masks)} pairs.")
         return tuple(_area(order, a, b, name) for (a, b), name in zip(masks, called, strict=True))
 
     def __sub__(self, other: AUCStatistic) -> AUCStatistic:
@@ -375,6 +390,13 @@ class _Members:
         return math.sqrt(self.size / (self.size - 1.0))
 
 
+def _apart(components: Floats, value: float) -> Floats:
+    """Return how far components lie from their mean; what rounding leaves of none is none, or it counts as chance."""
+    difference = components - value
+    difference[np.abs(difference) <= _ROUNDING] = 0.0
+    return difference
+
+
 def _area(order: _Order, own: Mask, other: Mask, names: Sequence[str]) -> AUCStatistic:
     """Return the AUC of checked arguments."""
     in_a, in_b = own[order.rows], other[order.rows]
@@ -384,12 +406,12 @@ def _area(order: _Order, own: Mask, other: Mask, names: Sequence[str]) -> AUCSta
     if undefined:
         return AUCStatistic(math.nan, np.zeros(n), counts, reason, _AREA, 0.0, _point(math.nan))
     wins, losses = order.below(in_b, a.places), order.below(in_a, b.places)
-    value = float((a.mass * wins).sum()) / (2.0 * a.total * b.total)
+    value = min(1.0, float((a.mass * wins).sum()) / (2.0 * a.total * b.total))
     if reason:
         return AUCStatistic(value, np.zeros(n), counts, reason, _AREA, 0.0, _point(math.nan))
     ordered = np.zeros(n)
-    ordered[a.places] = a.mass / a.total * a.bessel * (wins / (2.0 * b.total) - value)
-    ordered[b.places] += b.mass / b.total * b.bessel * (1.0 - losses / (2.0 * a.total) - value)
+    ordered[a.places] = a.mass / a.total * a.bessel * _apart(wins / (2.0 * b.total), value)
+    ordered[b.places] += b.mass / b.total * b.bessel * _apart(1.0 - losses / (2.0 * a.total), value)
     share = np.empty(n)
     share[order.rows] = ordered
     in_both = in_a & in_b

@@ -167,6 +167,20 @@ def test_a_set_within_another_has_the_interval_of_its_own_rows_against_the_rest(
     assert (against_itself.value, against_itself.lower, against_itself.upper) == (0.5, 0.5, 0.5)
 
 
+def test_weights_add_no_chance_of_their_own() -> None:
+    """Of scores that are all alike, or apart, the components are alike up to rounding, which is no spread."""
+    rng = np.random.default_rng(1)
+    label = np.arange(40) < 15
+    for _ in range(20):
+        weight = rng.uniform(0.5, 2.0, 40)
+        weight[label] *= 15 / weight[label].sum()
+        weight[~label] *= 25 / weight[~label].sum()
+        for scores in (np.zeros(40), label.astype(float)):
+            found = AUCStatistic.of(scores, label, ~label, weight)
+            assert not found.share.any()
+            assert found.value == pytest.approx(auc(scores[label], scores[~label]), abs=1e-14)
+
+
 def test_a_p_value_is_where_the_interval_ends_at_0() -> None:
     rng = np.random.default_rng(11)
     label = rng.random(80) < 0.5
@@ -349,6 +363,11 @@ MASK = np.array([True, False])
         (lambda: auc_gap([1.0, 2.0], (MASK, MASK), (MASK[:1], MASK)), ("pair_2[0]", "(1,)", "(2,)")),
         (lambda: auc_gap_with_interval([1.0, 2.0], (MASK, MASK), (MASK, MASK), 0.0), ("confidence", "0.0")),
         (lambda: AUCStatistic.of_pairs([1.0, 2.0], [(MASK, MASK)] * 2 + [(MASK, [1, 0])]), ("pair_3[1]", "boolean")),
+        (lambda: AUCStatistic.of_pairs([1.0, 2.0], (MASK, ~MASK)), ("pair_1[0]", "shape ()")),
+        (lambda: AUCStatistic.of_pairs([1.0, 2.0], [(MASK, MASK)], names=()), ("names", "each of the 1 pairs")),
+        (lambda: AUCStatistic.of([1.0, 2.0], MASK, [1, 0]), ("other", "boolean")),
+        (lambda: auc_gap([1.0, 2.0], (MASK, MASK), None), ("pair_2", "None", "pair of boolean masks")),
+        (lambda: auc_gap([1.0, 2.0], (MASK, MASK, MASK), (MASK, MASK)), ("pair_1", "pair of boolean masks")),
     ],
 )
 def test_bad_input_is_one_line(call: Any, words: tuple[str, ...]) -> None:

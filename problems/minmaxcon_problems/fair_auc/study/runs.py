@@ -33,7 +33,6 @@ from minmaxcon_problems.fair_auc.target.problem import (
     Target,
     build_target_problem,
     signed_bounds,
-    without_target,
 )
 
 __all__ = [
@@ -185,7 +184,7 @@ def track_targets(
             damping=damping,
             warmup_steps=effort.warmup if linear else effort.network_warmup,
         )
-        problem = without_target(build_target_problem(dataset.train, target))
+        problem = build_target_problem(dataset.train, target)
         solver = mm.SuccessiveApproximation(
             iterations=steps,
             tolerance=target.objective.tolerance if linear else _NETWORK_TOLERANCE,

@@ -27,7 +27,6 @@ from .problem import (
     observed,
     signed_bounds,
     timed_out,
-    without_target,
 )
 from .side_bounds import side_problem, solve_side_bounds
 
@@ -461,12 +460,12 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         margin=min(_MARGIN, 0.1 * target.max_gap),
     )
     unbound = replace(target, max_gap=NO_TARGET)
-    problem = without = without_target(build_target_problem(judge.train, unbound, row_weight=judge.row_weight))
+    problem = without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
     if len(problem.constraints) > 2 or target.signs is not None:
         # From constant scores any step moves all gaps at an infinite rate, and none goes on along which none moves; nor
         # need one that keeps signs.
         unbound = replace(unbound, metric=UNCONSTRAINED)
-        without = without_target(build_target_problem(judge.train, unbound, row_weight=judge.row_weight))
+        without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
     watches = [_Watch(judge, [NO_TARGET]), _Watch(judge, goals)] if judge.early else []
     free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=[*callbacks, *watches[:1]])
     if watches:

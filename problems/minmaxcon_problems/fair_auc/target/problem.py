@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,14 +31,11 @@ __all__ = [
     "without_target",
 ]
 
-_Problem = TypeVar("_Problem", bound=mm.MinMaxProblem)
-
 NO_TARGET = 1.0
 """No two AUCs differ by more than this."""
 
 _UNBOUND = 2.0
 """The bound where there is no target: one of 1 is active at models that separate the groups, and they are kept off."""
-"""No two AUCs differ by more than this."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,9 +148,10 @@ def build_target_problem(
     r"""Build the problem: the best objective subject to :math:`|AUC(G_1,G_1') - AUC(G_2,G_2')| \le` ``max_gap``.
 
     x = (w, the objective's own variables). The problem starts at a model that meets every target; where the objective
-    is followed, the problem of the quadratic loss without a target is its ``first``. A row stands for ``row_weight``
-    (n,) rows, all positive. ``dataset``, whose training part the rows are, is kept for evaluation. Engine and precision
-    are by default the model's own, in float64 for a linear model and in float32 for others. Raises InvalidInput where
+    is followed, the problem of the quadratic loss without a target is its ``first``. A target of 1 bounds nothing, and
+    its bound is 2. A row stands for ``row_weight`` (n,) rows, all positive. ``dataset``, whose training part the rows
+    are, is kept for evaluation. Engine and precision are by default the model's own, in float64 for a linear model and
+    in float32 for others. Raises InvalidInput where
     weights are not positive, DataError where a subset of the metric, or a class, is empty.
     """
     loss, model = target.objective, target.model_for(rows)
@@ -185,9 +183,8 @@ def build_target_problem(
     reach = max(float(np.max(model.score_bound(target.radius, means))), 1e-6)
     first: mm.RefreshedProblem | None = None
     if loss.followed:
-        quadratic = replace(target, objective=AUCObjective(loss.c1, loss.c2), max_gap=NO_TARGET)
-        kind: Any = {"engine": engine, "dtype": dtype, "device": device}
-        first = without_target(build_target_problem(rows, quadratic, row_weight=row_weight, **kind))
+        free = replace(target, objective=AUCObjective(loss.c1, loss.c2), max_gap=NO_TARGET)
+        first = build_target_problem(rows, free, row_weight=row_weight, engine=engine, dtype=dtype, device=device)
     start = np.concatenate([model.start(target.seed), np.zeros(loss.variables)])
     seen = measure.observe(namespace(data.like).asarray(start[None], data.like))
     signs, offsets = target.signs, [reach] * loss.variables
@@ -198,7 +195,7 @@ def build_target_problem(
         objective = Ridged(objective, added, model.dimension) if added > 0 else objective
     return mm.RefreshedProblem(
         objective=objective,
-        constraints=[side.with_bound(target.max_gap) for side in seen.surrogates()],
+        constraints=[side.with_bound(_bounds_of(target.max_gap)) for side in seen.surrogates()],
         primal=mm.product([ball, mm.Box([-bound for bound in offsets], offsets)]) if offsets else ball,
         data=data,
         start=start,
@@ -219,7 +216,12 @@ def build_target_problem(
     )
 
 
-def without_target(problem: _Problem) -> _Problem:
+def _bounds_of(goals: Any) -> Any:
+    """Return what the gap is bound by for each goal."""
+    return np.where(np.asarray(goals) >= NO_TARGET, _UNBOUND, goals) if np.ndim(goals) else _bounds_of([goals])[0]
+
+
+def without_target(problem: mm.MinMaxProblem) -> mm.MinMaxProblem:
     """Return the problem with bounds that no model comes near."""
     return problem.with_bounds(*[_UNBOUND] * len(problem.constraints))
 
@@ -264,8 +266,7 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
     brings their gap to 0. There is one run for each goal; ``free`` (d,) is the solution without a target. Goals are at
     least 0 where there are several gaps, all of which are bound. A goal of 1 bounds nothing.
     """
-    goal = np.asarray(goals, dtype=np.float64)
-    goal = np.where(goal >= NO_TARGET, _UNBOUND, goal)
+    goal = _bounds_of(np.asarray(goals, dtype=np.float64))
     if len(problem.constraints) > 2:
         return problem.with_bounds(*[goal] * len(problem.constraints))
     positive = bool(observed(problem, free).values[0, 0] >= 0)

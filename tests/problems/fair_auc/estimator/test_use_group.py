@@ -51,10 +51,11 @@ def test_a_shift_in_training_is_worth_any_shift_afterwards(rows: Rows) -> None:
     assert fair.auc_.value > blind.auc_.value
 
 
-@pytest.mark.parametrize("metric", ["group", "inter_group", "intra_group"])
-def test_without_a_limit_the_groups_may_be_separated(rows: Rows, metric: str) -> None:
-    """The best shift may have a gap of almost 1, which is no bound that steps come near."""
-    assert fitted(rows, metric=metric, use_group=True, max_gap=1.0).status_.name == "SOLVED"
+def test_without_a_limit_the_groups_may_be_separated(rows: Rows) -> None:
+    """The best shift has a gap of almost 1, which is no bound that steps come near."""
+    free = fitted(rows, use_group=True, max_gap=1.0)
+    assert free.status_.name == "SOLVED"
+    assert free.gap_.value > 0.99
 
 
 def test_several_groups_and_streams(rows: Rows) -> None:

@@ -14,7 +14,7 @@ import minmaxcon as mm
 from minmaxcon.arrays import to_numpy
 from minmaxcon_problems.fair_auc.bounds import checked_gap
 from minmaxcon_problems.fair_auc.target.objectives import AUCObjective, LogisticObjective
-from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem, observed, signed_bounds
 from tests.cases import labelled
 from tests.problems.fair_auc.by_pairs import biased, masks_of, sklearn_gap
 
@@ -63,9 +63,20 @@ def test_every_target_of_one_solve_is_met_as_if_alone() -> None:
         assert many.objective[j] == pytest.approx(alone.objective, abs=1e-9)
         assert many.x[j] == pytest.approx(alone.x, abs=1e-9)
         true = abs(sklearn_gap(ROWS.features @ many.x[j, :6], masks))
-        assert many.constraints[j].max() == pytest.approx(true - gap, abs=1e-12)
+        bound = gap if gap < 1.0 else 2.0  # which no gap comes near
+        assert many.constraints[j].max() == pytest.approx(true - bound, abs=1e-12)
         assert true <= gap or many.status[j] is mm.Status.OUT_OF_REACH
     assert (np.diff(many.objective[1:]) <= 1e-6).all()  # looser targets cost less
+
+
+def test_goals_bound_the_gap_on_the_side_that_it_has_and_1_bounds_nothing() -> None:
+    problem = build(gap=1.0)
+    assert problem.bounds().tolist() == [[2.0, 2.0]]
+    free = np.random.default_rng(1).normal(size=8)
+    positive = observed(problem, free).values[0, 0] >= 0
+    for x, sides in ((free, slice(None)), (-free, slice(None, None, -1))):  # the negative has the other sign
+        bounds = signed_bounds(problem, x, [0.1, -0.05, 1.0]).bounds()
+        assert bounds[:, :: 1 if positive else -1][:, sides].tolist() == [[0.1, 0.1], [-0.05, 2.0], [2.0, 2.0]]
 
 
 def test_scores_of_another_scale_make_no_difference() -> None:
