@@ -66,7 +66,7 @@ def checked_mask(argument: str, mask: Any, rows: int) -> Mask:
     return array
 
 
-def checked_pairs(pairs: Sequence[Pair], rows: int) -> list[tuple[Mask, Mask]]:
+def checked_pairs(pairs: Sequence[Any], rows: int) -> list[tuple[Mask, Mask]]:
     """Return the masks of each pair, each a boolean array of shape (n,)."""
     found = []
     for k, pair in enumerate(pairs, 1):
