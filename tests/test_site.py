@@ -1,4 +1,4 @@
-"""The built documentation fits its readers' screens, links its names, and needs no network; `make docs` builds it."""
+"""The built documentation, and pages about fits, fit their readers' screens; `make docs` builds the former."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ import re
 import shutil
 import subprocess
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from minmaxcon_problems.fair_auc import FairAUCClassifier
+from tests.problems.fair_auc.estimator.samples import biased_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -66,6 +73,11 @@ async function look(page, width) {
 </script>"""
 
 
+needs_browser = pytest.mark.skipif(
+    BROWSER is None, reason="needs chromium, which looks at the pages; `apt-get install chromium`"
+)
+
+
 @pytest.fixture(scope="module")
 def site() -> Path:
     folder = Path(os.environ.get("MINMAXCON_SITE", Path(__file__).parents[1] / "docs" / "_build" / "html"))
@@ -81,8 +93,9 @@ def pages(site: Path) -> list[str]:
     return [page for page in found if not page.startswith(("_modules/", "_static/"))]
 
 
-@pytest.fixture
-def address(site: Path, pages: list[str]) -> Iterator[str]:
+@contextmanager
+def served(site: Path, pages: list[str]) -> Iterator[str]:
+    """Serve a folder, and give the address of the page that looks at its pages."""
     harness = HARNESS.replace("PAGES", json.dumps(pages)).replace("WIDTHS", json.dumps(WIDTHS)).encode()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -104,16 +117,55 @@ def address(site: Path, pages: list[str]) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium, which looks at the pages; `apt-get install chromium`")
-def test_nothing_is_cut_on_a_desktop_or_on_a_phone(address: str, tmp_path: Path) -> None:
+def cut(address: str, tmp_path: Path) -> list[str]:
+    """Return what a browser finds cut or too wide."""
     assert BROWSER is not None
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
     command += ["--window-size=1400,1000", "--virtual-time-budget=6000000", "--dump-dom", address]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=800)
     result = re.search(r"DONE(\[.*?\])</pre>", done.stdout, flags=re.DOTALL)
     assert result, done.stderr[-2000:]
-    found = json.loads(html.unescape(result[1]))
+    found: list[str] = json.loads(html.unescape(result[1]))
+    return found
+
+
+@needs_browser
+def test_nothing_is_cut_on_a_desktop_or_on_a_phone(site: Path, pages: list[str], tmp_path: Path) -> None:
+    with served(site, pages) as address:
+        found = cut(address, tmp_path)
     assert not found, "\n".join(found)
+
+
+@needs_browser
+def test_reports_and_results_in_notebooks_fit_both_screens(tmp_path: Path) -> None:
+    """With the longest that they hold: several groups, limits and metrics, many features with long names."""
+    rows = biased_rows(400, 0)
+    features = pd.DataFrame(rows.X, columns=["income", "age_in_completed_years", "number_of_open_accounts_before", "x"])
+    groups = np.where(np.arange(400) % 3 == 0, "a group whose name takes a line of its own", rows.group)
+    settings = {"max_gap": [0.05, 0.1, 0.3], "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        several = FairAUCClassifier(["group", "inter_group"], **settings)
+        several.fit(features, rows.y, sensitive_features=groups)
+        network = FairAUCClassifier("group", model="mlp", max_gap=0.1, random_state=0, time_limit=1.0)
+        network.fit(features, rows.y, sensitive_features=rows.group)
+    site = tmp_path / "site"
+    site.mkdir()
+    several.report(site / "several.html", features, rows.y, sensitive_features=groups)
+    network.report(site / "network.html", features, rows.y, sensitive_features=rows.group)
+    notebook = f'<!doctype html><meta charset="utf-8"><body>{several._repr_html_()}'
+    (site / "notebook.html").write_text(notebook, encoding="utf-8")
+    with served(site, [path.name for path in sorted(site.iterdir())]) as address:
+        found = cut(address, tmp_path / "browser")
+    assert not found, "\n".join(found)
+
+
+@needs_browser
+def test_what_is_too_wide_is_found(tmp_path: Path) -> None:
+    (tmp_path / "wide.html").write_text("<!doctype html><body><div style='width:600px'>wide</div>", encoding="utf-8")
+    with served(tmp_path, ["wide.html"]) as address:
+        found = cut(address, tmp_path / "browser")
+    assert found == ["wide.html at 390: the page is 218 px too wide: "]
 
 
 def test_no_page_loads_anything_from_the_network(site: Path, pages: list[str]) -> None:
