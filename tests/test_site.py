@@ -153,8 +153,8 @@ def test_reports_and_results_in_notebooks_fit_both_screens(tmp_path: Path) -> No
     site.mkdir()
     several.report(site / "several.html", features, rows.y, sensitive_features=groups)
     network.report(site / "network.html", features, rows.y, sensitive_features=rows.group)
-    notebook = f'<!doctype html><meta charset="utf-8"><body>{several._repr_html_()}'
-    (site / "notebook.html").write_text(notebook, encoding="utf-8")
+    shown = several._repr_mimebundle_()["text/html"]
+    (site / "notebook.html").write_text(f'<!doctype html><meta charset="utf-8"><body>{shown}', encoding="utf-8")
     with served(site, [path.name for path in sorted(site.iterdir())]) as address:
         found = cut(address, tmp_path / "browser")
     assert not found, "\n".join(found)

@@ -112,7 +112,7 @@ def report_page(
         "<h2>How well each group is ranked</h2>",
         _figure(_roc_figure(evidence), "ROC curves of each group, with the AUC within the group."),
         "<h2>How scores are distributed</h2>",
-        _figure(_score_figure(evidence), "Log-odds of the positive label, by label and group."),
+        _figure(_score_figure(evidence), f"Log-odds of the positive label, by label and group.{_beyond(evidence)}"),
         "<h2>Probabilities by group</h2>",
         _calibration(evidence),
     ]
@@ -255,8 +255,7 @@ def _score_figure(evidence: Evidence) -> Figure:
     members = [(name, mask) for name, mask in _members(evidence) if mask.any()][:_MOST_GROUPS]
     figure = empty_figure(7.6, 1.2 + 1.1 * len(members))
     axes = figure.subplots(len(members), 1, sharex=True, squeeze=False)[:, 0]
-    low, high = np.quantile(evidence.scores, [0.002, 0.998])
-    edges = np.linspace(low, max(high, low + 1e-9), 41)
+    edges = _score_edges(evidence.scores)
     for panel, (name, mask) in zip(axes, members, strict=True):
         style_axes(panel)
         for sign, colour, label in ((-1, OKABE_ITO[1], "negative"), (1, OKABE_ITO[0], "positive")):
@@ -270,6 +269,22 @@ def _score_figure(evidence: Evidence) -> Figure:
     fullest.legend(frameon=False, fontsize=9, loc="upper right")
     axes[-1].set_xlabel("log-odds of the positive label")
     return figure
+
+
+def _beyond(evidence: Evidence) -> str:
+    """Say how many rows lie beyond the axis of the scores."""
+    edges = _score_edges(evidence.scores)
+    count = int(((evidence.scores < edges[0]) | (evidence.scores > edges[-1])).sum())
+    return f" The first and last bars count {count:,} rows that lie beyond them, too." if count else ""
+
+
+def _score_edges(scores: Any) -> Any:
+    """Return the edges of the bars: far outliers, which would leave all others in one, are counted in the last."""
+    low, first, third, high = np.quantile(scores, [0.0, 0.25, 0.75, 1.0])
+    reach = 3.0 * (third - first)
+    if reach > 0:
+        low, high = max(low, first - reach), min(high, third + reach)
+    return np.linspace(low, max(high, low + 1e-9), 41)
 
 
 def _front_figure(evidence: Evidence) -> Figure:

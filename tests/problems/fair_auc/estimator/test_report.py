@@ -204,3 +204,16 @@ def test_several_limits_metrics_and_groups_are_tables(tmp_path: Path) -> None:
     for part in fitted.measure(rows.X, rows.y, sensitive_features=group).groups:
         assert f" {part.metric} group {part.group} {part.first} {part.second} {part.signed.value:+.4f} [" in told
     assert told.count("Chance may explain") <= 1  # one sentence, of the largest gap
+
+
+def test_far_outliers_leave_the_other_scores_their_bars(few: Rows, tmp_path: Path) -> None:
+    fitted = FairAUCClassifier("group", max_gap=0.3, alpha=0.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fitted.fit(few.X, few.y, sensitive_features=few.group)
+    far = few.X.copy()
+    far[:3] *= 1e6
+    for name, features, beyond in (("near", few.X, False), ("far", far, True)):
+        path = tmp_path / f"{name}.html"
+        fitted.report(path, features, few.y, sensitive_features=few.group)
+        assert ("bars count 3 rows that lie beyond them" in path.read_text()) == beyond
