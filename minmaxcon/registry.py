@@ -26,6 +26,8 @@ __all__ = [
     "BringsData",
     "Command",
     "Compares",
+    "Measures",
+    "MeasuresScores",
     "ProblemPlugin",
     "SavesModels",
     "command_points",
@@ -158,6 +160,34 @@ class SavesModels(Protocol):
 
     def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
         """Score new rows, an ndarray (n,), with an exported model; ``data`` is a file or data frame."""
+
+
+class Measures(Protocol):
+    """What was measured: ``str`` of it is a text for a reader, whose lines may be wrapped."""
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """Return everything as JSON knows it."""
+
+
+@runtime_checkable
+class MeasuresScores(Protocol):
+    """A plug-in that measures the scores of its saved models on rows for which the truth is known.
+
+    The arguments of ``measure_scores`` that can be given by name alone, all with defaults, are options of ``minmaxcon
+    predict``: they say where in the data the truth stands. Any of them asks for the measures.
+
+    Examples
+    --------
+    >>> from minmaxcon.registry import MeasuresScores
+    >>> class Counted:
+    ...     def measure_scores(self, description, scores, data, /, *, label=None):
+    ...         return sum(score > 0 for score in scores)
+    >>> isinstance(Counted(), MeasuresScores)
+    True
+    """
+
+    def measure_scores(self, description: Mapping[str, Any], scores: Any, data: Any, /, **options: Any) -> Measures:
+        """Measure the scores (n,) of the rows of ``data``, with the description of the model that gave them."""
 
 
 @runtime_checkable

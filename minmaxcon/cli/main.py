@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +35,6 @@ _OF_A_PROBLEM: Mapping[str, Callable[..., Any]] = {
 _OTHERS: tuple[Callable[..., Any] | App, ...] = (
     listing.problems,
     listing.data_app,
-    predict.predict,
     verify.verify,
     new_problem.new_problem,
 )
@@ -43,8 +43,9 @@ _OTHERS: tuple[Callable[..., Any] | App, ...] = (
 def build_app(words: Sequence[str] = ()) -> App:
     """Return the commands: those built in, and those that plug-ins add, of which only the one asked for is imported.
 
-    Of the words of the command line the first that is no option names the command, the next the problem. Raises
-    MinMaxConError if that command is a plug-in's and cannot be imported, or the problem is unknown or cannot be.
+    Of the words of the command line the first that is no option names the command, the next the problem, or the folder
+    of a saved model. Raises MinMaxConError if that command is a plug-in's and cannot be imported, the problem is
+    unknown or cannot be, or the folder holds no model.
     """
     app = App(
         name="minmaxcon",
@@ -63,6 +64,8 @@ def build_app(words: Sequence[str] = ()) -> App:
     asked = next((word for word in words if not word.startswith("-")), None)
     for name, own in _OF_A_PROBLEM.items():
         app.command(with_options(own, _problem(words) if name == asked else None))
+    of_a_model = predict.model_options(words) if asked == "predict" else (None, ())
+    app.command(with_options(predict.predict, *of_a_model))
     for own in _OTHERS:
         app.command(own)
     for name, command in command_points().items():
@@ -159,7 +162,8 @@ def _usage(error: CycloptsError, words: Sequence[str]) -> str:
     """Return on one line what is wrong with the words of the command, and where its help is."""
     commands = tuple(error.command_chain or ())
     problem = _problem(words) if commands and commands[0] in _OF_A_PROBLEM else None
-    chain = " ".join(("minmaxcon", *commands, *(() if problem is None else (problem.name,))))
+    of = predict.named_folder(words) if commands == ("predict",) else None if problem is None else problem.name
+    chain = " ".join(("minmaxcon", *commands, *(() if of is None else (shlex.quote(of),))))
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         word = error.unused_tokens[0]
         near = difflib.get_close_matches(word, [name for name in error.app or () if not name.startswith("-")], n=1)

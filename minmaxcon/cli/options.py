@@ -16,7 +16,19 @@ from cyclopts import Group, Parameter
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
 from minmaxcon.registry import ProblemPlugin
 
-__all__ = ["Flag", "Whole", "bound_options", "explain", "names_of", "one_line", "wholes_of", "with_options", "words_of"]
+__all__ = [
+    "Flag",
+    "Whole",
+    "bound_options",
+    "explain",
+    "keywords_of",
+    "names_of",
+    "one_line",
+    "printable",
+    "wholes_of",
+    "with_options",
+    "words_of",
+]
 
 _SEQUENCES = (Sequence, list, tuple)
 
@@ -80,16 +92,29 @@ def wholes_of(option: str, text: str) -> list[int]:
     return found
 
 
-def with_options(command: Callable[..., Any], plugin: ProblemPlugin | None) -> Callable[..., Any]:
+def with_options(
+    command: Callable[..., Any],
+    plugin: ProblemPlugin | None,
+    functions: Sequence[Callable[..., Any]] | None = None,
+) -> Callable[..., Any]:
     """Return a command, which takes any further keyword argument, with its own options and those of a problem.
 
-    Types, defaults and help are those of the signature and the docstring of the plug-in's ``load``; None adds no
-    option. An option with the name of one of the command's own is the command's.
+    Types, defaults and help are those of the signature and the docstring of the plug-in's ``load``; or, of other
+    ``functions``, of the arguments that are given by name alone. Without a plug-in or functions no option is added. An
+    option with the name of one of the command's own is the command's.
     """
     hints = get_type_hints(command, include_extras=True)
     parameters = inspect.signature(command).parameters.values()
     own = [one.replace(annotation=hints[one.name]) for one in parameters if one.kind is not one.VAR_KEYWORD]
-    more = [] if plugin is None else _options_of(plugin, {one.name for one in own})
+    more: list[inspect.Parameter] = []
+    title = "Options" if plugin is None else f"Options of {plugin.name}"
+    if functions is None and plugin is not None:
+        more = _options_of(plugin.load, title, {one.name for one in own})
+    for function in functions or ():
+        found = _options_of(function, title, {one.name for one in (*own, *more)})
+        any_name = [] if any(one.kind is one.VAR_KEYWORD for one in more) else [inspect.Parameter.VAR_KEYWORD]
+        more += [one for one in found if one.kind in any_name or one.name in keywords_of(function)]
+    more.sort(key=lambda one: one.kind)
 
     def run(*arguments: Any, **options: Any) -> Any:
         # What a load takes by any name comes as it was typed.
@@ -103,25 +128,30 @@ def with_options(command: Callable[..., Any], plugin: ProblemPlugin | None) -> C
 
 def bound_options(plugin: ProblemPlugin) -> list[str]:
     """Return the options of a problem that are a number or several: each of several is a run of its own."""
-    hints = _hints(plugin)
+    hints = _hints(plugin.load)
     return [
         option for option in plugin.options() if (found := _numbers_of(_members(hints.get(option, Any)))) and found[1]
     ]
 
 
-def _hints(plugin: ProblemPlugin) -> dict[str, Any]:
+def keywords_of(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the arguments of a function that can be given by name alone."""
+    return [one.name for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return get_type_hints(plugin.load)
+        return get_type_hints(function)
     except NameError:  # a name that only type checkers import
         return {}
 
 
-def _options_of(plugin: ProblemPlugin, taken: Collection[str]) -> list[inspect.Parameter]:
-    """Return the options of a problem as parameters that cyclopts reads; what no word can say is left out."""
-    hints = _hints(plugin)
-    texts, group = _descriptions(inspect.getdoc(plugin.load) or ""), Group(f"Options of {plugin.name}", sort_key=0)
+def _options_of(function: Callable[..., Any], title: str, taken: Collection[str]) -> list[inspect.Parameter]:
+    """Return the options of a function as parameters that cyclopts reads; what no word can say is left out."""
+    hints = _hints(function)
+    texts, group = _descriptions(inspect.getdoc(function) or ""), Group(title, sort_key=0)
     found = []
-    for one in inspect.signature(plugin.load).parameters.values():
+    for one in inspect.signature(function).parameters.values():
         read_as = _read_as(hints.get(one.name, Any), one.default)
         negative = "--no-" + one.name.replace("_", "-") if read_as in (bool, bool | None) else ()
         shows = False if one.default is None else _typed
@@ -301,4 +331,9 @@ _WRITTEN = r"""
 
 def one_line(text: str) -> str:
     """Return a text on one line, with characters that could control a terminal written as escapes."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """Return a text in which tabs, ends of lines and all that could control a terminal are written as escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -11,7 +11,7 @@ from minmaxcon.tables.encoding import (
     encoding_from_dict,
     fit_encoding,
 )
-from minmaxcon.tables.formats import file_format, read_source
+from minmaxcon.tables.formats import file_format, read_source, read_texts
 from minmaxcon.tables.libsvm import read_libsvm
 from minmaxcon.tables.lines import existing_file, shown, source_name
 
@@ -29,6 +29,7 @@ __all__ = [
     "fit_encoding",
     "read_libsvm",
     "read_source",
+    "read_texts",
     "shown",
     "source_name",
     "wooldridge_columns",

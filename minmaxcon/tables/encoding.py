@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
@@ -26,6 +27,9 @@ __all__ = [
     "fit_encoding",
 ]
 
+
+UnknownCategory = Literal["refuse", "zero"]
+"""What becomes of a category that the training data did not have."""
 
 _STRICT = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 """How the fields of a saved encoding are read: each of its own type, and no others."""
@@ -73,8 +77,16 @@ class ColumnEncoding:
             return (self.name,)
         return tuple(f"{self.name}={text}" for text in self.categories[int(self.drop_first) :])
 
-    def encode(self, table: Table) -> NDArray[np.float64]:
+    def encode(self, table: Table, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
         """Return the features (n, k) of the column.
+
+        Parameters
+        ----------
+        table : Table
+            The rows.
+        unknown_category : {"refuse", "zero"}
+            What a category that is not known is: an error, or a row whose features of this column are all 0, which a
+            warning counts.
 
         Raises
         ------
@@ -92,7 +104,14 @@ class ColumnEncoding:
         table.require_texts(column)
         place = {text: index for index, text in enumerate(self.categories)}
         index = np.array([place.get(text, -1) for text in column.texts])[column.codes]
-        if (index < 0).any():
+        if (index < 0).any() and unknown_category == "zero":
+            unseen = [text for text in column.texts if text not in place]
+            told = ", ".join(shown(text) for text in unseen[:8]) + (", ..." if unseen[8:] else "")
+            message = (
+                f"{table.source}: {int((index < 0).sum()):,} rows have a category in column {shown(self.name)} that"
+            )
+            warnings.warn(f"{message} was not in the training data ({told}): its features are 0.", stacklevel=2)
+        elif (index < 0).any():
             row = int(np.argmax(index < 0))
             known = ", ".join(shown(text) for text in self.categories[:12]) + (", ..." if self.categories[12:] else "")
             raise DataError(
@@ -100,7 +119,8 @@ class ColumnEncoding:
                 f"{table.place(row)}, column {shown(self.name)}: the category {column.cell(row)} was not in the"
                 f" training data; known are {known}.",
             )
-        features: NDArray[np.float64] = np.eye(len(self.categories))[:, int(self.drop_first) :][index]
+        each = np.eye(len(self.categories) + 1, len(self.categories))  # the last row, of 0, is that of unknown ones
+        features: NDArray[np.float64] = each[:, int(self.drop_first) :][index]
         return features
 
 
@@ -139,14 +159,15 @@ class TableEncoding:
         """Names of the d features, in order."""
         return tuple(name for column in self.columns for name in column.feature_names)
 
-    def encode_table(self, table: Table) -> NDArray[np.float64]:
-        """Return the features (n, d) of a table that has been read."""
-        return np.hstack([column.encode(table) for column in self.columns])
+    def encode_table(self, table: Table, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
+        """Return the features (n, d) of a table that has been read; see :meth:`ColumnEncoding.encode`."""
+        return np.hstack([column.encode(table, unknown_category) for column in self.columns])
 
-    def encode(self, source: Any) -> NDArray[np.float64]:
+    def encode(self, source: Any, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
         """Return the features (n, d) of a file or data frame, as :func:`read_source` reads it.
 
-        Columns that the model does not use are not read, and need not be there.
+        Columns that the model does not use are not read, and need not be there. ``unknown_category`` is that of
+        :meth:`ColumnEncoding.encode`.
 
         Raises
         ------
@@ -154,7 +175,8 @@ class TableEncoding:
             A column is absent, or a cell is missing, not finite, of the wrong kind or an unknown category: row and
             column are named.
         """
-        return self.encode_table(read_source(source, [column.name for column in self.columns], by="the model"))
+        table = read_source(source, [column.name for column in self.columns], by="the model")
+        return self.encode_table(table, unknown_category)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the encoding as JSON knows it."""
@@ -204,8 +226,13 @@ class LibsvmEncoding:
             return matrix
         return matrix[:, np.delete(np.arange(self.n_features), self.removed - 1)]
 
-    def encode(self, source: Any) -> Any:
-        """Return the features (n, d), a CSR array, of a LIBSVM file; its lines may lack the label."""
+    def encode(self, source: Any, unknown_category: UnknownCategory = "refuse") -> Any:
+        """Return the features (n, d), a CSR array, of a LIBSVM file; its lines may lack the label.
+
+        InvalidInput for another ``unknown_category`` than "refuse": there are no categories.
+        """
+        if unknown_category != "refuse":
+            raise InvalidInput("unknown_category", unknown_category, "a LIBSVM file has no categories; leave it out.")
         return self.keep(read_libsvm(source, n_features=self.n_features, labelled=False).features)
 
     def as_dict(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from minmaxcon.memory import require_memory
 from minmaxcon.tables.columns import ColumnBuilder, Table, check_names, unknown_column
 from minmaxcon.tables.lines import MAX_LINE, bounded_lines, check_ratio, existing_file, place, shown, source_name
 
-__all__ = ["FORMATS", "CsvRows", "file_format", "read_source"]
+__all__ = ["FORMATS", "CsvRows", "file_format", "read_source", "read_texts"]
 
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -90,6 +90,44 @@ def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = "
     if kind == "libsvm":
         raise DataError(name, "a LIBSVM file has no named columns; if this is a table, rename it to .csv.")
     return (_read_parquet if kind == "parquet" else _read_csv)(source, name, wanted, by)
+
+
+def read_texts(path: str | Path, name: str, *, by: str = "the columns to read") -> list[str]:
+    """Return the cells of one column of a CSV or Parquet file as texts, as they stand there: "007" stays "007".
+
+    A missing cell is an empty text. Parameters and errors are those of :func:`read_source`, but for the number of
+    different texts, which is not limited.
+    """
+    kind, source = file_format(existing_file(path)), source_name(path)
+    if kind == "libsvm":
+        raise DataError(source, f"a LIBSVM file has no column {shown(name)}, asked for by {by}; leave it out.")
+    if kind == "csv":
+        rows = CsvRows(path)
+        _builders(source, rows.names, [name], by)
+        blocks: Iterator[Any] = (columns[0] for columns, _ in rows.blocks([name]))
+    else:
+        blocks = _parquet_texts(path, source, name, by)
+    found: list[str] = []
+    for block in blocks:
+        found += [cell or "" for cell in block.to_pylist()]
+        _check_size(source, len(found), 1)
+    return found
+
+
+def _parquet_texts(path: str | Path, source: str, name: str, by: str) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as parquet:
+            _builders(source, parquet.schema_arrow.names, [name], by)
+            for batch in parquet.iter_batches(_BATCH, columns=[name]):
+                yield batch.column(name).cast(pa.string())
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
+        cause = " ".join(str(failure).split())[:120]
+        raise DataError(
+            source, f"column {shown(name)} cannot be read as texts ({cause}); export the file again."
+        ) from failure
 
 
 def _builders(source: str, names: Sequence[str], wanted: Sequence[str] | None, by: str) -> list[ColumnBuilder]:

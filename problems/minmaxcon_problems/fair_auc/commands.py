@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,6 +58,8 @@ def report(
     *,
     data: str,
     out: Path,
+    validation: str | None = None,
+    test: str | None = None,
     label: str | None = None,
     positive: str | None = None,
     sensitive: str | None = None,
@@ -75,7 +77,7 @@ def report(
     overwrite: Flag = False,
     quiet: Flag = False,
 ) -> int:
-    """Train a fair model on one part of the rows, and report on the other part: one HTML page for an auditor.
+    """Train a fair model on one part of the rows, or one file, and report on the other: one HTML page for an auditor.
 
     The page needs no network. It shows what was asked and reached on both parts with intervals, rows of each label and
     group, ROC curves and scores by group, calibration, the price of the limit, coefficients, settings and versions.
@@ -87,6 +89,10 @@ def report(
         Name of a data set, or a CSV, Parquet or LIBSVM file.
     out
         File for the page, such as report.html.
+    validation
+        File of rows that are to meet the limit in the place of the training rows; it goes with `--test`.
+    test
+        File of the rows that the report is about, where `--data` is the file of the training rows and is not split.
     label
         Column of the label in a file.
     positive
@@ -104,7 +110,8 @@ def report(
     metric
         The fairness metric.
     max_gap
-        Largest allowed gap on the training part; of several, separated by commas, the page shows the model of each.
+        Largest allowed gap on the training part, or on the rows of `--validation`; of several, separated by commas, the
+        page shows the model of each.
     model
         The scoring model, linear or mlp.
     alpha
@@ -135,7 +142,8 @@ def report(
     wanted: Any = gaps if len(gaps) > 1 else gaps[0]
     columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
     with output.guarded():
-        rows = FairAUC().dataset(data, data_dir, columns, keep_sensitive, test_fraction, False, seed)
+        others = {name: part for name, part in (("validation", validation), ("test", test)) if part is not None}
+        rows = FairAUC().dataset(data, data_dir, columns, keep_sensitive, test_fraction, False, seed, others)
 
         def parts(one: Any) -> tuple[Any, Any, Any]:
             """Return features with their names, labels and groups as the data have them."""
@@ -159,16 +167,20 @@ def report(
             random_state=seed,
         )
         X, y, group = parts(rows.train)
+        held: dict[str, Any] = {}
+        if validation is not None:
+            held = dict(zip(("X_val", "y_val", "sensitive_features_val"), parts(rows.validation), strict=True))
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", UserWarning)
-            fair.fit(X, y, sensitive_features=group)
+            fair.fit(X, y, sensitive_features=group, **held)
         X, y, group = parts(rows.test)
         fair.report(out, X, y, sensitive_features=group, title=title, rows_name="held-out rows", overwrite=overwrite)
         found = fair.measure(X, y, sensitive_features=group)
     for note in (*rows.notes, *(str(one.message) for one in told if not issubclass(one.category, FitWarning))):
         output.note(f"note: {one_line(note)}")
+    meeting = "training rows" if validation is None else "validation rows"
     output.result(
-        f"{fair.status_.name}: {fair.reason_}\ntraining rows: gap {fair.gap_}, AUC {fair.auc_}\n"
+        f"{fair.status_.name}: {fair.reason_}\n{meeting}: gap {fair.gap_}, AUC {fair.auc_}\n"
         f"held-out rows: gap {found.gap}, AUC {found.auc}\nwritten: {out}\n"
     )
     reached: Any = fair.gap_
@@ -224,8 +236,46 @@ class _Sweep:
     quiet: Flag = False
 
 
-def pareto(name: str, /, *, data: str, metric: str, model: str = "linear", sweep: _Sweep) -> int:
-    """Compare the fronts of all methods on one data set, metric and model, with error bars over seeds.
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """Options of a file of one's own.
+
+    Parameters
+    ----------
+    label
+        Column of the label in a file.
+    positive
+        The positive label.
+    sensitive
+        Column of the sensitive attribute in a file.
+    protected
+        Its protected value, against all others.
+    keep_sensitive
+        Whether the sensitive column is a feature too.
+    validation
+        File of the rows that models are selected by; by default a quarter of the training rows is held out, by seed.
+    test
+        File of the rows that models are judged by, beside `--data`, the file of the training rows; by default a fifth
+        of the rows is held out, by seed.
+    """
+
+    label: str | None = None
+    positive: str | None = None
+    sensitive: str | None = None
+    protected: str | None = None
+    keep_sensitive: Flag = False
+    validation: str | None = None
+    test: str | None = None
+
+
+_NO_COLUMNS = _Columns()
+
+
+def pareto(
+    name: str, /, *, data: str, metric: str, model: str = "linear", columns: _Columns = _NO_COLUMNS, sweep: _Sweep
+) -> int:
+    """Compare the fronts of all methods on one data set or file, metric and model, with error bars over seeds.
 
     Every configuration that ends is written to DIR/runs at once: started again after any end, the same command goes on
     where it was.
@@ -235,13 +285,14 @@ def pareto(name: str, /, *, data: str, metric: str, model: str = "linear", sweep
     name
         The problem.
     data
-        The data set.
+        The data set, or a CSV, Parquet or LIBSVM file; of a file each seed divides the rows anew, 60% to train, 20% to
+        select and 20% to judge models, every label and group alike, where no other parts are given.
     metric
         The metric.
     model
         The scoring model.
     """
-    return _fronts(name, {"data": [data], "metric": [metric], "model": [model]}, sweep)
+    return _fronts(name, {"data": [data], "metric": [metric], "model": [model]}, sweep, columns)
 
 
 def reproduce(
@@ -273,11 +324,12 @@ def reproduce(
     return _fronts(name, {option: names_of(option, text) for option, text in given.items()}, sweep)
 
 
-def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) -> int:
+def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep, columns: _Columns | None = None) -> int:
     """Run what was asked for, write the folder, and print its tables."""
     from minmaxcon.results import to_json
 
     from .study import report as fronts
+    from .study.own_rows import own_rows
     from .study.study import FairAUCStudy
     from .study.sweep import run_sweep
 
@@ -290,7 +342,10 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep) ->
     output = Output(asked.json, asked.quiet)
     line = ProgressLine(output, every=10.0)
     with output.guarded():
-        study = FairAUCStudy()
+        own = None if columns is None else own_rows(*(panels["data"] or ()), **asdict(columns))
+        study = FairAUCStudy() if own is None else FairAUCStudy(own)
+        if own is not None:
+            panels = {**panels, "data": [own.name]}
         planned = fronts.plan(study, name, **panels, methods=methods, seeds=seeds, quick=asked.quick)
         try:
             sweep = run_sweep(

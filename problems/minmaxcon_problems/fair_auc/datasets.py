@@ -33,6 +33,7 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "dataset_from",
+    "dataset_of_parts",
     "load_a9a",
     "load_bank",
     "load_catholic",
@@ -127,6 +128,20 @@ def dataset_from(data: LabelledData, *, test_fraction: float = 0.3, standardize:
     train, test = stratified_parts(data, (1.0 - test_fraction, test_fraction), seed)
     note = f"Split {1 - test_fraction:.0%} / {test_fraction:.0%}, stratified by label and group, seed {seed}."
     whole = Dataset(data.name, train, None, test, (note,))
+    return whole.standardized() if standardize else whole
+
+
+def dataset_of_parts(
+    train: LabelledData, *, test: LabelledData, validation: LabelledData | None = None, standardize: bool = True
+) -> Dataset:
+    """Return a data set of parts that are files of their own, read as :func:`read_parts` reads them.
+
+    Features are standardised by the training part where ``standardize`` says so.
+    """
+    named = (("training", train), ("validation", validation), ("test", test))
+    told = ", ".join(f"{name} {part.name} ({len(part):,} rows)" for name, part in named if part is not None)
+    note = f"Parts are files of their own: {told}. Categories are those of the training part."
+    whole = Dataset(train.name, train, validation, test, (note,))
     return whole.standardized() if standardize else whole
 
 

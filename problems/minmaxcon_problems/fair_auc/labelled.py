@@ -7,7 +7,7 @@ and texts; the message names file, row, line, column and remedy. Rows count from
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,18 @@ __all__ = [
     "LabelledData",
     "Value",
     "group_of",
+    "is_libsvm",
     "label_of",
+    "libsvm_table",
     "listed",
     "position_of",
     "protected_of",
+    "read_parts",
     "read_table",
     "require_groups",
+    "signs_like",
     "signs_of",
+    "truth_columns",
 ]
 
 Value = float | str
@@ -244,6 +249,24 @@ def group_of(table: Table, column: Column, protected: object = None) -> tuple[Si
     return signs_of(index, chosen, values)
 
 
+def signs_like(
+    table: Table, column: Column, values: tuple[Any, Any], known: Sequence[Any] | None, unknown: str
+) -> Signs:
+    """Return the signs (n,) of a column whose values have their meaning already: +1 for the second of ``values``.
+
+    ``known`` are all values that may occur, any if it is None. Raises DataError for another one, which the message
+    places, and says of it ``unknown``.
+    """
+    found, index = _distinct(table, column)
+    if known is not None:
+        for place, value in enumerate(found):
+            if position_of(known, value) is None:
+                where = f"{table.place(int(np.argmax(index == place)))}, column {shown(column.name)}"
+                raise DataError(table.source, f"{where}: {shown(value)} {unknown}; known are {listed(known)}.")
+    chosen = np.array([position_of(values[1:], value) is not None for value in found])
+    return np.where(chosen[index], 1, -1).astype(np.int8)
+
+
 def _require_all_cells(
     source: str, label: Signs, group: Signs, names: tuple[str, str], label_values: Any, group_values: Any
 ) -> None:
@@ -291,18 +314,46 @@ def read_table(
     InvalidInput where ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``, or ``sensitive`` is
     no feature index of a LIBSVM file.
     """
-    if isinstance(source, str | Path) and file_format(existing_file(source)) == "libsvm":
+    return _as_training_rows(_opened(source, label, sensitive, n_features), positive, protected, keep_sensitive)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Opened:
+    """A source that has been read: its columns, which of them are label and sensitive, and all features if sparse."""
+
+    table: Table
+    label: str
+    sensitive: str
+    sparse: Any = None
+
+
+def truth_columns(source: Any, label: str | None, sensitive: str | int | None) -> None:
+    """Refuse names of label and sensitive column that cannot be: raises InvalidInput."""
+    if is_libsvm(source):
         if label is not None:
             raise InvalidInput("label", label, "a LIBSVM file has its label first on each line; leave it out.")
-        table, label, sensitive, sparse = _libsvm_table(source, sensitive, n_features)
-    else:
-        sparse, sensitive = None, str(sensitive)
-        if label is None:
-            remedy = "name the column of the label; only a LIBSVM file has it in a fixed place."
-            raise InvalidInput("label", label, remedy)
-        if label == sensitive:
-            raise InvalidInput("sensitive", sensitive, "is the label; the sensitive attribute must be another column.")
-        table = read_source(source)
+    elif label is None:
+        remedy = "name the column of the label; only a LIBSVM file has it in a fixed place."
+        raise InvalidInput("label", label, remedy)
+    elif sensitive is not None and label == str(sensitive):
+        raise InvalidInput("sensitive", sensitive, "is the label; the sensitive attribute must be another column.")
+
+
+def is_libsvm(source: Any) -> bool:
+    """Whether a source is a LIBSVM file; raises DataError for a path where no data file is."""
+    return isinstance(source, str | Path) and file_format(existing_file(source)) == "libsvm"
+
+
+def _opened(source: Any, label: str | None, sensitive: str | int, n_features: int | None) -> _Opened:
+    truth_columns(source, label, sensitive)
+    if label is None:
+        return _Opened(*libsvm_table(source, sensitive, n_features))
+    return _Opened(read_source(source), label, str(sensitive))
+
+
+def _as_training_rows(opened: _Opened, positive: object, protected: object, keep_sensitive: bool) -> LabelledData:
+    """Return the labelled rows of a source, from which values and encoding are learned."""
+    table, label, sensitive, sparse = opened.table, opened.label, opened.sensitive, opened.sparse
     label_column, group_column = table.column(label, "label"), table.column(sensitive, "sensitive")
     signs, label_values = label_of(table, label_column, positive)
     group, group_values = group_of(table, group_column, protected)
@@ -323,7 +374,66 @@ def read_table(
     return LabelledData(features, signs, group, names, label_values, group_values, table.source, encoding)
 
 
-def _libsvm_table(path: str | Path, sensitive: str | int, n_features: int | None) -> tuple[Table, str, str, Any]:
+def read_parts(
+    source: Any,
+    others: Mapping[str, Any],
+    *,
+    label: str | None = None,
+    sensitive: str | int,
+    positive: object = None,
+    protected: object = None,
+    keep_sensitive: bool = False,
+) -> tuple[LabelledData, dict[str, LabelledData]]:
+    """Return the training rows of a source, and those of other sources, by name, as their encoding and values have it.
+
+    Arguments are those of :func:`read_table`; categories, and what labels and groups mean, are those of the training
+    rows. Raises what it raises, and DataError where another source has not the same columns, or a label, group or
+    category that the training rows have not.
+    """
+    opened = _opened(source, label, sensitive, None)
+    train = _as_training_rows(opened, positive, protected, keep_sensitive)
+    groups, _ = _distinct(opened.table, opened.table.columns[opened.sensitive])
+    sparse = opened.sparse is not None
+    found = {}
+    for name, other in others.items():
+        if is_libsvm(other) is not sparse:
+            kinds = ("a LIBSVM file", "a table") if sparse else ("a table", "a LIBSVM file")
+            raise InvalidInput(name, str(other), f"is {kinds[1]}, and the training rows are in {kinds[0]}.")
+        part = _opened(other, label, sensitive, opened.sparse.shape[1] if sparse else None)
+        found[name] = _like(part, train, opened, groups)
+    return train, found
+
+
+def _like(part: _Opened, train: LabelledData, training: _Opened, groups: Sequence[Value]) -> LabelledData:
+    """Return the rows of a source as training rows have taught what they mean."""
+    table = part.table
+    _require_columns(table, training.table)
+    unseen = f"is not in the training rows ({training.table.source})"
+    label, group = table.columns[part.label], table.columns[part.sensitive]
+    labels = signs_like(table, label, train.label_values, train.label_values, unseen)
+    signs = signs_like(table, group, train.group_values, groups, unseen)
+    names = (part.label, part.sensitive)
+    _require_all_cells(table.source, labels, signs, names, train.label_values, train.group_values)
+    if isinstance(train.encoding, LibsvmEncoding):
+        features = train.encoding.keep(part.sparse)
+    else:
+        assert train.encoding is not None  # noqa: S101 - rows of a source have one
+        features = train.encoding.encode_table(table)
+    return replace(train, features=features, label=labels, group=signs, name=table.source)
+
+
+def _require_columns(table: Table, training: Table) -> None:
+    """Refuse a table that has not the columns of the training rows, in any order."""
+    lacking = [name for name in training.columns if name not in table.columns]
+    further = [name for name in table.columns if name not in training.columns]
+    if lacking or further:
+        parts = [f"no column {listed(lacking)}"] if lacking else []
+        parts += [f"a further column {listed(further)}"] if further else []
+        need = "give all parts the same columns."
+        raise DataError(table.source, f"has {' and '.join(parts)}, unlike {training.source}; {need}")
+
+
+def libsvm_table(path: str | Path, sensitive: str | int, n_features: int | None) -> tuple[Table, str, str, Any]:
     """Return label and sensitive feature of a LIBSVM file as a table, their names in it, and all features (n, d)."""
     try:
         index = int(sensitive)

@@ -11,17 +11,20 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import number
-from minmaxcon.tables import encoding_from_dict, existing_file
+from minmaxcon.tables import encoding_from_dict
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.objectives import named_objective
 from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem, without_target
 
 from .bounds import Details, resolved_bound
-from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, load_dataset, missing_files
+from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, dataset_of_parts, load_dataset, missing_files
 from .download import DOWNLOADS, download
 from .evaluation import against_free, cautions, evaluation, scores_of, target_cautions
-from .labelled import LabelledData, read_table
+from .labelled import LabelledData
+from .measured import Measured
 from .metrics import METRICS, resolve_metric
+from .new_rows import measure_new_rows
+from .own_files import check_parts, looks_like_file, rows_of_files
 from .streamed import LargeDataset, large_evaluation, large_problem, load_large, too_large
 
 __all__ = ["FairAUC", "model_arrays", "plugin", "score_rows"]
@@ -48,6 +51,8 @@ class FairAUC(mm.ProblemPlugin):
         metric: Any = "inter_group",
         kappa: float | Sequence[float] | None = None,
         *,
+        validation: Any = None,
+        test: Any = None,
         max_gap: float | Sequence[float] | None = None,
         objective: str | None = None,
         alpha: float | Literal["auto"] | None = None,
@@ -78,6 +83,10 @@ class FairAUC(mm.ProblemPlugin):
             of the memory (``--memory`` sets how much) are read in pieces and kept on disk.
         metric : str or four subsets
             The fairness metric, by name; or the subsets G1, G1', G2, G2'.
+        validation, test : str, path or data frame, optional
+            Files of the validation and the test rows, where ``data`` is the file of the training rows and is not split.
+            They have its columns; categories, scaling, and what labels and groups mean are learned from ``data`` alone.
+            Validation rows are measured, and choose nothing.
         kappa : float or sequence of float, optional
             The surrogate's bound is :math:`1 + \kappa`; several are solved together in one solve. 0.1 where no
             ``max_gap`` is given.
@@ -136,7 +145,14 @@ class FairAUC(mm.ProblemPlugin):
             raise mm.InvalidInput("objective", objective, "needs max_gap; without one it is the quadratic AUC loss.")
         _check_alpha(alpha, max_gap)
         columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
+        others = {name: part for name, part in (("validation", validation), ("test", test)) if part is not None}
         if too_large(data) and data not in DATASETS:
+            if others:
+                name, part = next(iter(others.items()))
+                remedy = (
+                    "goes with rows that are read at once, and data is read in pieces: leave it out, so that a part "
+                )
+                raise mm.InvalidInput(name, part, remedy + "of data is held out, or let more memory be used.")
             if max_gap is not None:
                 remedy = "looks at all scores at once, and these rows are read in pieces: use kappa, or fit the "
                 raise mm.InvalidInput("max_gap", max_gap, remedy + "data set with FairAUCClassifier.")
@@ -149,7 +165,7 @@ class FairAUC(mm.ProblemPlugin):
             scorer, _ = self._model(model, large.means.shape[1], engine)
             problem = large_problem(large, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed)
             return problem if mm.distributed.current() is None else mm.distributed.distribute(problem)
-        dataset = self.dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed)
+        dataset = self.dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed, others)
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
             loss = named_objective("auc" if objective is None else objective, c1, c2)
@@ -203,13 +219,18 @@ class FairAUC(mm.ProblemPlugin):
         test_fraction: float | None,
         standardize: bool | None,
         seed: int,
+        others: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Return the data set of a name, a file, rows or a data set; arguments are those of :meth:`load`."""
+        """Return the data set of a name, a file, rows or a data set; arguments are those of :meth:`load`.
+
+        ``others`` are the sources of other parts than the training rows, by name.
+        """
+        check_parts(data, others or {}, test_fraction)
         if isinstance(data, Dataset):
             return data
         if isinstance(data, LabelledData):
             return self._split(data, test_fraction, standardize, seed)
-        if isinstance(data, str) and (data in DATASETS or not _looks_like_file(data)):
+        if isinstance(data, str) and (data in DATASETS or not looks_like_file(data)):
             given = {name: value for name, value in columns.items() if value is not None}
             if test_fraction is not None:
                 given["test_fraction"] = test_fraction
@@ -221,14 +242,10 @@ class FairAUC(mm.ProblemPlugin):
                     name, value, f"data set {data!r} fixes this itself; leave it out, or give a file."
                 )
             return load_dataset(data, data_dir=data_dir, seed=seed, standardize=standardize)
-        if isinstance(data, str | Path):
-            existing_file(data)  # a wrong path is named before the columns that it lacks
-        if columns["sensitive"] is None:
-            raise mm.InvalidInput(
-                "sensitive", None, "name the column of the sensitive attribute (for LIBSVM a feature's index)."
-            )
-        table = read_table(data, keep_sensitive=keep_sensitive, **columns)
-        return self._split(table, test_fraction, standardize, seed)
+        rows, parts = rows_of_files(data, others or {}, columns, keep_sensitive)
+        if parts:
+            return dataset_of_parts(rows, **parts, standardize=standardize is not False)
+        return self._split(rows, test_fraction, standardize, seed)
 
     @staticmethod
     def _split(data: LabelledData, test_fraction: float | None, standardize: bool | None, seed: int) -> Dataset:
@@ -278,7 +295,7 @@ class FairAUC(mm.ProblemPlugin):
 
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See :meth:`minmaxcon.registry.SavesModels.export`: parameters in raw feature units, scaling folded in."""
-        dataset = problem.details.dataset
+        dataset, metric = problem.details.dataset, problem.details.metric
         kind, arrays = model_arrays(problem.details.model, x, dataset.standardizer)
         encoding = dataset.train.encoding
         description = {
@@ -288,18 +305,96 @@ class FairAUC(mm.ProblemPlugin):
             "encoding": None if encoding is None else encoding.as_dict(),
             "label_values": list(dataset.train.label_values),
             "group_values": list(dataset.train.group_values),
+            "metric": metric.name if METRICS.get(metric.name) == metric else None,
         }
         return arrays, description
 
-    def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
-        """See :meth:`minmaxcon.registry.SavesModels.predict`: higher scores mean the positive label."""
+    def predict(
+        self,
+        arrays: Mapping[str, Any],
+        description: Mapping[str, Any],
+        data: Any,
+        *,
+        unknown_category: Literal["refuse", "zero"] = "refuse",
+    ) -> Any:
+        """See :meth:`minmaxcon.registry.SavesModels.predict`: higher scores mean the positive label.
+
+        Parameters
+        ----------
+        arrays, description : mapping
+            What :meth:`export` returned.
+        data : path or data frame
+            The rows.
+        unknown_category : {"refuse", "zero"}
+            What a category that training did not have is: an error, or a row whose features of this column are all 0,
+            which a note counts.
+
+        Raises
+        ------
+        InvalidInput, DataError, Unsupported
+            Whatever cannot be used, named with the remedy.
+        """
         kind = description.get("model")
         if not isinstance(kind, str):
             raise mm.InvalidInput("model", kind, "the description names no kind of model; solve again.")
         if description.get("encoding") is None:
             raise mm.Unsupported("the model was trained on data at hand, whose columns have no names to be found by.")
-        features = encoding_from_dict(description["encoding"]).encode(data)
+        features = encoding_from_dict(description["encoding"]).encode(data, unknown_category)
         return score_rows(kind, arrays, features)
+
+    def measure_scores(
+        self,
+        description: Mapping[str, Any],
+        scores: Any,
+        data: Any,
+        /,
+        *,
+        label: str | None = None,
+        positive: str | None = None,
+        sensitive: str | None = None,
+        protected: str | None = None,
+        metric: str | None = None,
+        confidence: float = 0.95,
+    ) -> Measured:
+        """See :meth:`minmaxcon.registry.MeasuresScores.measure_scores`: AUC, signed gap, and rows of each cell.
+
+        Parameters
+        ----------
+        description : mapping
+            What :meth:`export` returned.
+        scores : array_like (n,)
+            Scores of the rows.
+        data : path or data frame
+            The rows.
+        label : str, optional
+            Column of the label: the scores are measured instead of printed. A LIBSVM file has it first on each line.
+        positive : str, optional
+            The positive value of the label, where it is called otherwise than in the training data.
+        sensitive : str, optional
+            Column of the sensitive attribute; without it only the AUC is measured. For LIBSVM the index of a feature.
+        protected : str, optional
+            The protected value of the sensitive column, against all others; by default as in training.
+        metric : str, optional
+            The fairness metric; by default that of training.
+        confidence : float
+            Confidence of all intervals, in (0, 1).
+
+        Raises
+        ------
+        InvalidInput, DataError
+            Whatever cannot be used, named with the remedy; such as a label or a group that training did not have.
+        """
+        return measure_new_rows(
+            description,
+            scores,
+            data,
+            label=label,
+            positive=positive,
+            sensitive=sensitive,
+            protected=protected,
+            metric=metric,
+            confidence=confidence,
+        )
 
     def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:
         """See :meth:`minmaxcon.ProblemPlugin.notes`: surrogate against true gap, and what was done to the data."""
@@ -364,10 +459,6 @@ def _ridge(alpha: Any, dataset: Dataset, seed: int) -> float:
 
     found = chosen_shrinkage(rows.features, rows.label > 0, None, float(len(rows)), seed)
     return 1.0 / len(rows) if found is None else found.noise
-
-
-def _looks_like_file(name: str) -> bool:
-    return "/" in name or "\\" in name or "." in name or Path(name).exists()
 
 
 plugin = FairAUC()

@@ -35,6 +35,8 @@ from minmaxcon_problems.fair_auc.target.problem import (
     signed_bounds,
 )
 
+from .own_rows import OwnRows
+
 __all__ = [
     "BEYOND",
     "CANDIDATES",
@@ -313,18 +315,28 @@ def load_parts(name: str, seed: int, data_dir: Any = None) -> Dataset:
 
 
 def run_configuration(
-    data: str, metric: str, model: str, method: str, seed: int, *, data_dir: Any = None, quick: bool = False
+    data: str,
+    metric: str,
+    model: str,
+    method: str,
+    seed: int,
+    *,
+    data_dir: Any = None,
+    quick: bool = False,
+    rows: OwnRows | None = None,
 ) -> Mapping[str, Any]:
     """Train and select; return what the tables and figures need.
 
-    The seed is that of split, start and batches; ``quick`` does :data:`QUICK` work instead of :data:`FULL`. Of the
-    models that a method passed at most :data:`CANDIDATES`, evenly spaced in time, are candidates, and ``candidates``
-    counts them. The result has ``points``, one for each asked gap and kind: ``"selected"``, the best candidate on
-    validation data, as in the paper; and for ``"max_gap"`` also ``"target"``, the model whose *training* gap is the
-    target, which needs no validation data. Each has AUC and true gap on all parts.
+    The seed is that of split, start and batches; ``quick`` does :data:`QUICK` work instead of :data:`FULL`; ``rows``
+    are files of one's own, called ``data``. Of the models that a method passed at most :data:`CANDIDATES`, evenly
+    spaced in time, are candidates, and ``candidates`` counts them. The result has ``points``, one for each asked gap
+    and kind: ``"selected"``, the best candidate on validation data, as in the paper; and for ``"max_gap"`` also
+    ``"target"``, the model whose *training* gap is the target, which needs no validation data. Each has AUC and true
+    gap on all parts.
     """
     began = time.perf_counter()
-    parts, measure = load_parts(data, seed, data_dir), resolve_metric(metric)
+    parts = load_parts(data, seed, data_dir) if rows is None else rows.parts(seed)
+    measure = resolve_metric(metric)
     effort = QUICK if quick else FULL
     features = parts.train.features.shape[1]
     scorer: mm.Model = mm.Linear(features) if model == "linear" else mm.mlp(features)

@@ -12,6 +12,7 @@ from minmaxcon_problems.fair_auc.baselines import BASELINES
 from minmaxcon_problems.fair_auc.datasets import DATASETS
 from minmaxcon_problems.fair_auc.metrics import METRICS, resolve_metric
 
+from .own_rows import OwnRows
 from .runs import (
     BEYOND,
     CANDIDATES,
@@ -58,13 +59,18 @@ class FairAUCStudy:
 
     ``own`` names ours; ``apart`` those that read the group of the person who is scored, which are shown but not
     compared with the others. It pickles, since configurations run in several processes, and :meth:`run` depends on its
-    arguments alone. Seeds are 0 to n - 1, n = ``seeds`` by default and ``quick_seeds`` with ``--quick``.
+    arguments alone. Seeds are 0 to n - 1, n = ``seeds`` by default and ``quick_seeds`` with ``--quick``. ``rows`` are
+    files of one's own, whose name is then that of a panel's data.
     """
 
+    rows: OwnRows | None = None
     seeds = 5
     quick_seeds = 1
     own = ("max_gap", "level_set_adaptive")
     apart = tuple(name for name, kind in BASELINES.items() if kind.reads_group)
+
+    def __init__(self, rows: OwnRows | None = None) -> None:
+        self.rows = rows
 
     def panels(
         self,
@@ -76,8 +82,9 @@ class FairAUCStudy:
 
         Raises UnknownName.
         """
+        own = [] if self.rows is None else [self.rows.name]
         names = (
-            _known("data", data, _DATA, DATASETS),
+            _known("data", data, _DATA, [*DATASETS, *own]),
             _known("metric", metric, _METRICS, METRICS),
             _known("model", model, _MODELS, _MODELS),
         )
@@ -100,7 +107,8 @@ class FairAUCStudy:
         self, panel: Panel, method: str, seed: int, *, data_dir: Any = None, quick: bool = False
     ) -> Mapping[str, Any]:
         """Run one configuration, see :func:`run_configuration`."""
-        return run_configuration(panel.data, panel.metric, panel.model, method, seed, data_dir=data_dir, quick=quick)
+        words = (panel.data, panel.metric, panel.model, method, seed)
+        return run_configuration(*words, data_dir=data_dir, quick=quick, rows=self.rows)
 
     def settings(self, panel: Panel, method: str, quick: bool = False) -> Mapping[str, Any]:
         """Return what a run of a method on a panel depends on beside its arguments, such as numbers of steps, for JSON.
@@ -116,7 +124,8 @@ class FairAUCStudy:
             "network_reach": NETWORK_REACH,
         }
         names = _SETTINGS.get((method, panel.model == "linear"), ("baseline",))
-        return {name: known[name] for name in (*names, "goals", "candidates")}
+        own = {} if self.rows is None else {"rows": self.rows.settings()}
+        return {**{name: known[name] for name in (*names, "goals", "candidates")}, **own}
 
     def labels(self) -> Mapping[str, str]:
         """Return what figures and tables call data sets, metrics, models and methods; other names stand as they are."""
@@ -132,6 +141,7 @@ class FairAUCStudy:
             "intra_group": "intra-group",
             "compas": "COMPAS",
             "mlp": "network",
+            **({} if self.rows is None else {self.rows.name: self.rows.name}),
         }
 
 

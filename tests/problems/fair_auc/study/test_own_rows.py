@@ -1,0 +1,123 @@
+"""``pareto`` on a file of one's own: its parts, what a finished run depends on, and refusals that write nothing."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minmaxcon_problems.fair_auc.study import report as report_module
+from minmaxcon_problems.fair_auc.study.own_rows import OwnRows, own_rows
+from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
+from tests.cli.conftest import FILE_OPTIONS, table, table_rows, write_table
+from tests.outlines import outline
+
+__all__ = ["table"]
+
+COLUMNS: dict[str, Any] = {"label": "label", "positive": None, "sensitive": "group", "protected": None}
+NO_PARTS: dict[str, Any] = {"validation": None, "test": None, "keep_sensitive": False}
+QUICK = ("--metric", "group", "--quick", "--seeds", 1, "--methods", "max_gap,unconstrained", "--jobs", 1)
+
+
+def found_in(path: Path, **more: Any) -> OwnRows:
+    found = own_rows(str(path), **{**COLUMNS, **NO_PARTS, **more})
+    assert found is not None
+    return found
+
+
+def cells(part: Any) -> list[int]:
+    return [int(((part.label == y) & (part.group == g)).sum()) for y in (-1, 1) for g in (-1, 1)]
+
+
+def test_a_seed_divides_the_rows_with_the_same_share_of_every_cell(table: Path) -> None:
+    """60%, 20% and 20%, standardised by the training rows; no row is in two parts, and every one is in one."""
+    rows = pickle.loads(pickle.dumps(found_in(table)))
+    first, again, other = rows.parts(0), rows.parts(0), rows.parts(1)
+    parts = (first.train, first.validation, first.test)
+    assert [cells(part) for part in parts] == [[36] * 4, [12] * 4, [12] * 4]
+    np.testing.assert_allclose(first.train.features.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(first.test.features, again.test.features)
+    assert not np.array_equal(first.test.features, other.test.features)
+    whole = np.concatenate([part.features for part in parts])
+    assert len(np.unique(whole, axis=0)) == 240
+
+
+def test_parts_that_are_files_stay_as_they_are(table: Path, tmp_path: Path) -> None:
+    given = {
+        name: str(write_table(tmp_path / name, table_rows(n, n))) for name, n in (("validation", 40), ("test", 60))
+    }
+    given = {name: str(Path(path).rename(f"{path}.csv")) for name, path in given.items()}
+    both = found_in(table, **given).parts(3)
+    assert [len(part) for part in (both.train, both.validation, both.test)] == [240, 40, 60]
+    one = found_in(table, test=given["test"])
+    assert [len(part) for part in (one.parts(3).train, one.parts(3).validation, one.parts(3).test)] == [180, 60, 60]
+    same = (one.parts(seed).test.label for seed in (0, 1))
+    np.testing.assert_array_equal(*same)
+
+
+def test_what_a_run_depends_on(table: Path, tmp_path: Path) -> None:
+    """The columns and the content, wherever the file is; a named data set depends on neither."""
+    rows, panel = found_in(table), Panel("rows.csv", "group", "linear")
+    assert rows.name == "rows.csv"
+    settings = FairAUCStudy(rows).settings(panel, "max_gap")
+    (tmp_path / "rows.csv").write_bytes(table.read_bytes())
+    assert FairAUCStudy(found_in(tmp_path / "rows.csv")).settings(panel, "max_gap") == settings
+    (tmp_path / "rows.csv").write_text(table.read_text() + "1,2,red,a,yes\n")
+    for other in (
+        found_in(tmp_path / "rows.csv"),
+        found_in(table, protected="a"),
+        found_in(table, keep_sensitive=True),
+    ):
+        assert FairAUCStudy(other).settings(panel, "max_gap") != settings
+    assert "rows" not in FairAUCStudy().settings(Panel("a9a", "group", "linear"), "max_gap")
+    (tmp_path / "a9a").write_text("".join(f"{(-1, 1)[k % 2]} 1:{k // 2 % 2} 2:{k}\n" for k in range(40)))
+    named = found_in(tmp_path / "a9a", label=None, sensitive="1")
+    assert named.name == "./a9a"
+    assert named.parts(0).train.features.shape == (24, 1)  # dense, without the sensitive feature
+
+
+def test_pareto_of_a_file(
+    call: Callable[..., Any], table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_module, "png", outline)
+    mine, out = tmp_path / "my_rows.csv", tmp_path / "fronts"
+    mine.write_bytes(table.read_bytes())
+    done = call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--out", out)
+    assert done.status == 0, done.err
+    assert "my_rows.csv" in done.out
+    runs = {path.name: json.loads(path.read_text()) for path in (out / "runs").iterdir()}
+    assert set(runs) == {f"my_rows.csv-group-linear-{method}-0.json" for method in ("max_gap", "unconstrained")}
+    free = runs["my_rows.csv-group-linear-unconstrained-0.json"]["points"][0]
+    assert free["test"]["auc"] > 0.6
+    kept = json.loads(call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--out", out, "--json").out)
+    assert kept["kept"] == 2
+    mine.write_text(mine.read_text() + "1,2,red,a,yes\n")
+    other = call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--out", out)
+    assert (other.status, other.out) == (2, "")
+    assert "of a run with setting rows" in other.err
+
+
+def test_files_that_cannot_be_used_are_refused_before_anything_is_written(
+    call: Callable[..., Any], table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "o"
+    for words, said in (
+        (("--data", tmp_path / "none.csv", *FILE_OPTIONS), "none.csv: no such file"),
+        (("--data", table, "--label", "label"), "--sensitive: name the column"),
+        (("--data", table, "--sensitive", "group"), "--label: name the column"),
+        (("--data", table, "--label", "lable", "--sensitive", "group"), "asked for by --label; did you mean 'label'"),
+        (("--data", table, *FILE_OPTIONS, "--test", table), "--test='"),
+        (("--data", table, *FILE_OPTIONS, "--validation", table), "needs --test, the file of the test rows"),
+        (("--data", "a9a", "--label", "label"), "--label='label': data set 'a9a' fixes this itself"),
+        (("--data", "a9a", "--test", table), "and --data a9a names a data set"),
+        (("--data", "a9", *FILE_OPTIONS), "did you mean 'a9a'?"),
+    ):
+        done = call("pareto", "fair_auc", *words, *QUICK, "--out", out)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), done.err
+        assert said in done.err, done.err
+        assert not out.exists()
