@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +26,7 @@ def check_parts(data: Any, others: Mapping[str, Any], test_fraction: Any = None)
     """Refuse sources of parts that do not go together: ``others`` holds those beside the training rows, by name.
 
     Raises InvalidInput for parts beside what is no file of training rows, validation without test rows, a share that is
-    held out beside parts, and one source twice.
+    held out beside parts, and one source, or a copy of it, twice.
     """
     if not others:
         return
@@ -43,13 +44,13 @@ def check_parts(data: Any, others: Mapping[str, Any], test_fraction: Any = None)
         raise InvalidInput("test_fraction", test_fraction, "is for rows that are split; leave it out beside test=.")
     for (one, first), (other, second) in itertools.combinations({"data": data, **others}.items(), 2):
         if _same(first, second):
-            raise InvalidInput(other, second, f"is the file of {one}=, too; each part needs rows of its own.")
+            raise InvalidInput(other, second, f"is the file of {one}=, or a copy; each part needs rows of its own.")
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two sources are one."""
+    """Whether two sources are one, or a copy of the other."""
     if isinstance(first, str | Path) and isinstance(second, str | Path):
-        return existing_file(first).samefile(existing_file(second))
+        return filecmp.cmp(existing_file(first), existing_file(second), shallow=False)
     return first is second
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,7 @@ def test_parts_that_do_not_fit_are_one_line(call: Callable[..., Any], parts: dic
 
     link = tmp_path / "link.csv"
     link.symlink_to(train)
+    copy = Path(shutil.copy(test, tmp_path / "copy.csv"))
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "heading.csv").write_text(text.splitlines()[0] + "\n")
     (tmp_path / "rows.libsvm").write_text("1 1:1\n-1 1:0.5\n")
@@ -111,8 +113,8 @@ def test_parts_that_do_not_fit_are_one_line(call: Callable[..., Any], parts: dic
         ((*given, "--test", tmp_path / "none.csv"), "none.csv: no such file"),
         ((*given, "--test", tmp_path), "is not a regular file"),
         ((*given, "--test", tmp_path / "rows.libsvm"), "is a LIBSVM file, and the training rows are in a table"),
-        ((*given, "--test", link), "is the file of --data, too; each part needs rows of its own."),
-        ((*given, "--test", test, "--validation", test), "is the file of --validation, too"),
+        ((*given, "--test", link), "is the file of --data, or a copy; each part needs rows of its own."),
+        ((*given, "--test", test, "--validation", copy), "is the file of --validation, or a copy"),
         ((*given, "--validation", test), "needs --test, the file of the test rows"),
         ((*given, "--test", test, "--test-fraction", 0.2), "--test-fraction=0.2: is for rows that are split"),
         (("--test", test), "and --data loanapp names a data set"),
@@ -157,7 +159,7 @@ def test_libsvm_and_parquet_and_frames_are_parts_too(parts: dict[str, Path], tmp
             part, other = getattr(found, name), getattr(expected.details.dataset, name)
             np.testing.assert_allclose(part.features, other.features)
             np.testing.assert_array_equal(part.label, other.label)
-    with pytest.raises(mm.InvalidInput, match="is the file of data=, too"):
+    with pytest.raises(mm.InvalidInput, match="is the file of data=, or a copy"):
         mm.load_problem("fair_auc", data=frames["data"], test=frames["data"], **columns)
     lines = [f"{(-1, 1)[k % 2]} 1:{k // 2 % 2} 2:{k} 3:{k % 5}" for k in range(20)]
     for name, kept in (("a.libsvm", lines), ("b.libsvm", [line.partition(" 3:")[0] for line in lines[:8]])):

@@ -44,19 +44,19 @@ def test_the_command_reports_on_rows_that_it_held_out(
     for text in ("held-out rows", "'yes' of 'b'", "wage", "of AUC on the rows", "<td>alpha</td><td>1.0</td>"):
         assert text in told, text
     assert reporting(*words, "--out", out).status == 2  # the file exists
+    monkeypatch.setattr(fit, "_STEPS", 3)
     monkeypatch.setattr(report_module, "png", outline)
     parts = {name: tmp_path / f"{name}.csv" for name in ("data", "validation", "test")}
-    for place, path in enumerate(parts.values()):
-        path.write_text("\n".join(["wage,age,score,debt,hired,place", *lines[50 * place : 50 * place + 50]]) + "\n")
+    for path, (begin, end) in zip(parts.values(), ((0, 60), (60, 100), (100, 150)), strict=True):
+        path.write_text("\n".join(["wage,age,score,debt,hired,place", *lines[begin:end]]) + "\n")
     own = [word for name, path in parts.items() for word in (f"--{name}", path)]
     done = reporting(*own, *words[2:], "--out", tmp_path / "own.html", "--max-gap", "0.5", "--alpha", 1)
     assert done.status in (0, 1), done.err
     assert "validation rows: gap" in done.out
     assert "note: Parts are files of their own" in done.err
     told = html.unescape((tmp_path / "own.html").read_text(encoding="utf-8"))
-    assert "held-out part of the fit" in told
-    assert f"{sum(line.endswith('yes,b') for line in lines[100:])}" in told
-    monkeypatch.setattr(fit, "_STEPS", 3)
+    for part, count in (("training rows", 60), ("held-out part of the fit", 40), ("held-out rows", 50)):
+        assert f'<td>{part}</td><td class="number">{count}</td>' in told
     missed = reporting(*words, "--out", out, "--overwrite", "--max-gap", "0", "--alpha", 1, "--quiet")
     assert (missed.status, missed.err) == (1, "")
     for *wrong, said in (("--max-gap", "x", "--max-gap"), ("--metric", "grup", "'group'"), ("--protected", "z", "'z'")):
