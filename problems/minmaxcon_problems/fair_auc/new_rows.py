@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.tables import Table, encoding_from_dict, read_source
+from minmaxcon.tables import Column, Table, encoding_from_dict, read_source
 
-from .labelled import group_of, is_libsvm, label_of, libsvm_table, position_of, signs_like, truth_columns
+from .labelled import group_of, is_libsvm, label_of, libsvm_table, listed, position_of, signs_like, truth_columns
 from .measured import GroupSigns, Measured, measured
 from .metrics import METRICS, resolve_metric
 
@@ -28,6 +29,7 @@ def measure_new_rows(
     protected: object,
     metric: str | None,
     confidence: float,
+    missing: str,
 ) -> Measured:
     """Measure scores (n,), with the description of the model that gave them; see ``FairAUC.measure_scores``."""
     if sensitive is None:
@@ -37,9 +39,11 @@ def measure_new_rows(
     truth_columns(data, label, sensitive)
     resolved = resolve_metric(_metric(description, metric, needed=sensitive is not None))
     table, label, column = _truth(description, data, label, sensitive)
+    if table.rows != len(scores):
+        raise mm.DataError(table.source, f"has {table.rows:,} rows now, and {len(scores):,} were scored; run it again.")
+    if missing == "drop":
+        table, scores = _with_truth(table, np.asarray(scores))
     signs, labels = _label(table, label, description, positive)
-    if len(signs) != len(scores):
-        raise mm.DataError(table.source, f"has {len(signs):,} rows now, and {len(scores):,} were scored; run it again.")
     groups = [] if column is None else [_group(table, column, description, protected)]
     return measured(np.asarray(scores, dtype=np.float64), signs, groups, resolved, labels, confidence=confidence)
 
@@ -69,6 +73,29 @@ def _truth(
     column = str(sensitive)
     groups = read_source(data, [column], by="sensitive")
     return Table(found.source, {**found.columns, **groups.columns}, found.rows, found.lines), label, column
+
+
+def _with_truth(table: Table, scores: Any) -> tuple[Table, Any]:
+    """Return the rows that have all cells of the truth, and their scores; a warning counts the others."""
+    kept = ~np.any([column.missing for column in table.columns.values()], axis=0)
+    count = int((~kept).sum())
+    if not count:
+        return table, scores
+    if count == table.rows:
+        raise mm.DataError(
+            table.source, f"no row has all of {listed(list(table.columns))}: there is nothing to measure."
+        )
+    told = f"{count:,} of {table.rows:,} rows lack one of {listed(list(table.columns))}: they are scored, not measured."
+    warnings.warn(f"{table.source}: {told}", stacklevel=2)
+    columns = {}
+    for name, column in table.columns.items():
+        codes, texts = column.codes[kept], column.texts
+        used = [code for code in range(len(texts)) if (codes == code).any()]
+        place = {code: index for index, code in enumerate(used)}
+        own = np.array([place.get(code, -1) for code in codes.tolist()], dtype=np.int32)
+        columns[name] = Column(name, column.numbers[kept], own, tuple(texts[code] for code in used))
+    lines = None if table.lines is None else table.lines[kept]
+    return Table(table.source, columns, int(kept.sum()), lines), scores[kept]
 
 
 def _pair(description: Mapping[str, Any], name: str) -> tuple[Any, Any]:

@@ -355,6 +355,7 @@ class FairAUC(mm.ProblemPlugin):
         protected: str | None = None,
         metric: str | None = None,
         confidence: float = 0.95,
+        missing: Literal["refuse", "drop"] = "refuse",
     ) -> Measured:
         """See :meth:`minmaxcon.registry.MeasuresScores.measure_scores`: AUC, signed gap, and rows of each cell.
 
@@ -378,6 +379,9 @@ class FairAUC(mm.ProblemPlugin):
             The fairness metric; by default that of training.
         confidence : float
             Confidence of all intervals, in (0, 1).
+        missing : {"refuse", "drop"}
+            What a row without label or group is: an error, or a row that is scored and not measured, of which a note
+            tells.
 
         Raises
         ------
@@ -394,6 +398,7 @@ class FairAUC(mm.ProblemPlugin):
             protected=protected,
             metric=metric,
             confidence=confidence,
+            missing=missing,
         )
 
     def notes(self, problem: mm.MinMaxProblem, measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[str]]:

@@ -139,6 +139,30 @@ def test_rows_that_miss_a_cell_say_so(call: Callable[..., Any], model: Path, fre
     assert call("predict", model, "--data", tmp_path / "one.csv", *TRUTH).status == 0
 
 
+def test_rows_whose_truth_is_unknown_are_scored_and_not_measured(
+    call: Callable[..., Any], model: Path, fresh: Path, tmp_path: Path
+) -> None:
+    """Refused by default; a value that only such rows have is none."""
+    lines = fresh.read_text().splitlines()
+    known = tmp_path / "known.csv"
+    known.write_text("\n".join([lines[0], *lines[4:]]) + "\n")
+    cells = [line.rsplit(",", 2) for line in lines[1:4]]
+    gaps = [f"{cells[0][0]},a,", f"{cells[1][0]},,maybe", f"{cells[2][0]},NA,yes"]
+    part = tmp_path / "part.csv"
+    part.write_text("\n".join([lines[0], *gaps, *lines[4:]]) + "\n")
+    refused = call("predict", model, "--data", part, *TRUTH)
+    assert (refused.status, "is missing" in refused.err) == (2, True)
+    out = tmp_path / "scores.txt"
+    done = call("predict", model, "--data", part, *TRUTH, "--missing", "drop", "--out", out)
+    assert done.out == call("predict", model, "--data", known, *TRUTH).out
+    assert "3 of 90 rows lack one of 'label', 'group': they are scored, not measured." in done.err
+    assert out.read_text() == call("predict", model, "--data", fresh).out
+    part.write_text("\n".join([lines[0], *gaps]) + "\n")
+    nothing = call("predict", model, "--data", part, *TRUTH, "--missing", "drop")
+    assert (nothing.status, nothing.out, nothing.err.count("\n")) == (2, "", 1)
+    assert "no row has all of 'label', 'group'" in nothing.err
+
+
 def test_identifiers_are_repeated_as_they_stand(
     call: Callable[..., Any], model: Path, fresh: Path, tmp_path: Path
 ) -> None:

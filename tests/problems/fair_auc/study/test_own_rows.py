@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from minmaxcon_problems.fair_auc.study import report as report_module
+from minmaxcon_problems.fair_auc.study import runs as runs_module
 from minmaxcon_problems.fair_auc.study.own_rows import OwnRows, own_rows
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from tests.cli.conftest import FILE_OPTIONS, table, table_rows, write_table
@@ -85,6 +87,8 @@ def test_pareto_of_a_file(
     call: Callable[..., Any], table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report_module, "png", outline)
+    few = replace(runs_module.QUICK, linear=10, warmup=5, baseline=120)
+    monkeypatch.setattr(runs_module, "QUICK", few)
     mine, out = tmp_path / "my_rows.csv", tmp_path / "fronts"
     mine.write_bytes(table.read_bytes())
     done = call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--out", out)
