@@ -69,6 +69,9 @@ class Namespace:
         ``rows(x, indices)``: entries of the first axis.
     loop : callable
         ``loop(count, body, state)``: the state after ``state = body(t, state)`` for t = 0, ..., count - 1.
+    shown : callable
+        ``shown(x)``: the array for the code of others, who cannot change x through it: a write is refused with NumPy,
+        and goes into a copy with torch.
     differentiate : callable or None
         ``differentiate(function, x)``: the values, a tuple of arrays, that a function gives at x, and a pullback, which
         gives from a tuple of weights the gradient of the weighted sum; None where the values do not depend on x. None
@@ -114,6 +117,7 @@ class Namespace:
     stack: Callable[[Sequence[Array]], Array]
     broadcast_to: Callable[[Array, tuple[int, ...]], Array]
     loop: Callable[[Any, Callable[[Any, Any], Any], Any], Any]
+    shown: Callable[[Array], Array]
     differentiate: Callable[..., Any] | None = None
     traced: bool = False
 
@@ -134,6 +138,11 @@ def _numpy() -> Namespace:
 
     def top(x: Array, keepdims: bool = False) -> Array:
         return largest(x, axis=-1, keepdims=keepdims)
+
+    def shown(x: Array) -> Array:
+        view = x.view()
+        view.flags.writeable = False
+        return view
 
     return Namespace(
         name="numpy",
@@ -164,6 +173,7 @@ def _numpy() -> Namespace:
         stack=lambda parts: np.stack(parts, axis=-1),
         broadcast_to=np.broadcast_to,
         loop=_loop,
+        shown=shown,
     )
 
 
@@ -259,6 +269,7 @@ def _torch() -> Namespace:
         stack=lambda parts: torch.stack(tuple(parts), dim=-1),
         broadcast_to=torch.broadcast_to,
         loop=_loop,
+        shown=lambda x: x.detach().clone(),
         differentiate=_derivatives(torch),
     )
 
@@ -314,6 +325,7 @@ def _jax() -> Namespace:
         stack=lambda parts: jnp.stack(tuple(parts), axis=-1),
         broadcast_to=jnp.broadcast_to,
         loop=loop,
+        shown=lambda x: x,
         differentiate=differentiate,
         traced=True,
     )

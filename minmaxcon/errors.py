@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+_LONGEST = 500
+"""Characters of a path that a message shows; of a longer one it shows the beginning and the end."""
+
+
 class MinMaxConError(Exception):
     """Base of every error that minmaxcon raises on purpose.
 
@@ -151,7 +155,8 @@ class DataError(MinMaxConError, ValueError):
 
     def __init__(self, source: str, problem: str) -> None:
         self.source, self.problem = source, problem
-        super().__init__(f"{source}: {problem}")
+        shown = source if len(source) <= _LONGEST else f"{source[:60]}...{source[-_LONGEST + 63 :]}"
+        super().__init__(f"{shown}: {problem}")
 
     def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
         return type(self), (self.source, self.problem)

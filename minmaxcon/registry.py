@@ -445,6 +445,8 @@ def load_problem(name: str, **options: Any) -> MinMaxProblem:
         If there is no such problem.
     InvalidInput
         If the plug-in has no such option, or refuses its value.
+    MinMaxConError
+        If what the plug-in returns is no problem.
     """
     found = plugin(name)
     known = found.options()
@@ -452,4 +454,8 @@ def load_problem(name: str, **options: Any) -> MinMaxProblem:
     for option, value in options.items():
         if option not in known and not takes_any:
             raise InvalidInput(option, value, str(UnknownName("option of " + name, option, known).remedy))
-    return found.load(**options)
+    problem = found.load(**options)
+    if not isinstance(problem, MinMaxProblem):
+        kind = type(problem).__name__
+        raise MinMaxConError(f"load() of problem {name!r} returned a {kind}; it must return a MinMaxProblem.")
+    return problem

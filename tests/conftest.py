@@ -10,6 +10,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.promises import select
+
 # Set before anything imports numpy: with two workers on two cores, more threads only fight for the cores.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -47,8 +49,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse names with an address in memory: two workers would collect two different suites."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Select by promise, and refuse names with an address in memory: two workers would collect two different suites."""
     moving = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if moving:
         raise pytest.UsageError(f"give ids to the parameters of {moving[0]}: its name changes from run to run.")
+    select(config, items)

@@ -17,6 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,10 @@ digest = hashlib.sha256()
 for name in ("fair_auc_inter", "portfolio", "worst_group"):
     for oracle in (mm.SMD(steps=100, batch_size=30), mm.VarianceReduced(epochs=1), mm.MirrorProx(steps=10)):
         found = mm.solve(cases.problem(name), mm.SFLS(oracle, levels=2), seed=3)
-        digest.update(np.ascontiguousarray(found.x).tobytes() + repr(found.certificate).encode())
+        digest.update(np.ascontiguousarray(found.x).tobytes() + np.ascontiguousarray(found.constraints).tobytes())
+        digest.update(repr((found.objective, found.certificate, found.status, found.reason, found.steps)).encode())
+        for column, values in found.trace.items():
+            digest.update(column.encode() + np.ascontiguousarray(values).tobytes())
 print(digest.hexdigest())
 """
 
@@ -191,7 +195,7 @@ def edge(seed: int) -> tuple[Rows, dict[str, Any]]:
     """Draw rows at an edge of what can be fitted, and settings."""
     rng = np.random.default_rng(seed)
     rows = biased_rows(int(rng.choice([2, 3, 5, 12, 40])), seed)
-    kind = rng.integers(8)
+    kind = rng.integers(9)
     features, label, group = rows.X.copy(), rows.y.copy(), rows.group.copy()
     if kind == 0:
         label[:] = label[0]
@@ -207,6 +211,9 @@ def edge(seed: int) -> tuple[Rows, dict[str, Any]]:
         features[:, 0] = np.where(label == "yes", 1e8, -1e8)
     elif kind == 6:
         group = np.where(label == "yes", "a", "b")
+    elif kind == 7:  # a group of one row or two, which hardly any batch has
+        group[:] = group[0]
+        group[[0, -1]] = "rare"
     options: list[dict[str, Any]] = [{"max_gap": 0.0}, {"max_gap": 0.05}, {"kappa": 0.0}, {"kappa": 0.2}, {}]
     chosen = dict(options[rng.integers(len(options))], metric=str(rng.choice(["group", "inter_group", "intra_group"])))
     return Rows(features, label, group), chosen
@@ -232,6 +239,21 @@ def test_data_at_the_edge_are_fitted_or_refused_in_one_line(count: int) -> None:
         assert np.isfinite(model.decision_function(rows.X)).all()
     assert 0 < fitted < count
     assert not [text for text in said if "\n" in text]
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.rel)])
+def test_batches_without_a_member_of_a_group_are_taken(count: int) -> None:
+    """Of 40 rows four have one of the groups, and a batch has a row or two."""
+    for seed in range(count):
+        rows = cases.labelled(seed, n=40)
+        rows = replace(rows, group=np.where(np.arange(40) < 4, rows.group, 1))
+        problem = cases.fair_auc(["group", "inter_group", "intra_group"][seed % 3], [0.0, 0.3][seed % 2], rows=rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = mm.solve(problem, mm.SFLS(mm.SMD(steps=30, batch_size=1 + seed % 2), levels=2), seed=seed)
+        assert found.status is not mm.Status.DIVERGED
+        assert np.isfinite(found.x).all()
+        assert found.feasible is bool(found.constraints.max() <= 0)
 
 
 Spoiling = list[tuple[str, bytes, Callable[[Path], Any]]]

@@ -113,6 +113,18 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "sweep_order": ("Sweeps give the same in any order and number of processes.", (f"{SWEEP}::test_sweep_order",)),
     "sweep_kill": ("A sweep whose workers are killed goes on, and does nothing twice.", (f"{SWEEP}::test_sweep_kill",)),
+    "sigint": (
+        "Ctrl-C at 100 random instants returns the best feasible point within half a second; a second one raises.",
+        (
+            "tests/solvers/test_loop.py::test_ctrl_c_at_random_instants",
+            "tests/solvers/test_loop.py::test_a_second_ctrl_c_raises",
+            "tests/cli/test_process.py::test_a_second_ctrl_c_ends_at_once",
+        ),
+    ),
+    "time_limit": (
+        "A time limit is exceeded by at most 50 ms and one piece of work, and such a solve is never called solved.",
+        ("tests/solvers/test_loop.py::test_time_limit",),
+    ),
     "signals": (
         "Ctrl-C, SIGTERM, SIGHUP, a time limit and a budget return the best feasible point.",
         ("tests/solvers/test_loop.py", f"{CHECKPOINT}::test_a_signal_ends_a_solve_in_order"),
@@ -133,7 +145,7 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("tests/results/test_verification.py",),
     ),
     "nonfinite": (
-        "Values that are not finite are named, and the last finite iterate is kept.",
+        "Of 300 injected values that are not finite each is named or without effect; the last finite iterate is kept.",
         ("tests/solvers/test_nonfinite.py::test_nonfinite_injections",),
     ),
     "limits": (
@@ -146,7 +158,10 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "degenerate": (
         "200 data sets at an edge, such as two rows or one class, are fitted or refused in one line.",
-        (f"{WHOLE}::test_data_at_the_edge_are_fitted_or_refused_in_one_line",),
+        (
+            f"{WHOLE}::test_data_at_the_edge_are_fitted_or_refused_in_one_line",
+            f"{WHOLE}::test_batches_without_a_member_of_a_group_are_taken",
+        ),
     ),
     "long_float32": (
         "A million compiled steps in single precision end within a millionth of those in double, large gradients too.",
@@ -157,6 +172,10 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         (f"{WHOLE}::test_500_fits_leave_nothing_behind",),
     ),
     "hostile_files": (
+        "Files that were made to harm who reads them are refused in one line; nothing is executed or written.",
+        ("tests/results/test_hostile_files.py",),
+    ),
+    "strangers": (
         "Forged models and results, and plug-ins that fail, are one line and spare the rest.",
         ("tests/cli/test_strangers.py",),
     ),

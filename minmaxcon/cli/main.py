@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -141,9 +142,14 @@ def _open_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - it stays open as long as the process
 
 
+_LONG = re.compile(r"\S{300,}")
+"""A word, such as a path, of which a message shows both ends."""
+
+
 def _refuse(message: str) -> int:
+    short = _LONG.sub(lambda word: f"{word[0][:100]}...{word[0][-100:]}", message)
     with suppress(BrokenPipeError):
-        print(f"minmaxcon: error: {message}", file=sys.stderr, flush=True)
+        print(f"minmaxcon: error: {short}", file=sys.stderr, flush=True)
     return BAD_INPUT
 
 

@@ -386,7 +386,7 @@ def _files(finished: Finished, output: Output) -> dict[str, bytes]:
     if isinstance(loaded.plugin, SavesModels):
         for j, run in enumerate(finished.runs):
             name = "model.safetensors" if solution.runs is None else f"model-{j}.safetensors"
-            files[name] = model_bytes(*loaded.plugin.export(loaded.problem, run.x))
+            files[name] = model_bytes(*loaded.plugin.export(loaded.problem, run.x.copy()))
     else:
         output.note(f"note: no model is saved: the solution of {loaded.plugin.name!r} is the point x itself.")
     files["trace.csv"] = _csv(solution.trace).encode()

@@ -330,7 +330,7 @@ class SeparateFamily(ConstraintFamily):
         parts = []
         for constraint in self.constraints:
             try:
-                parts.append(constraint.evaluate(x, batch))
+                parts.append(constraint.evaluate(xp.shown(x), batch))
             except ValueError as error:
                 _check_write(f"evaluate of {constraint.name}", error)
                 raise

@@ -41,7 +41,17 @@ __all__ = [
 FEASIBLE = 1e-9
 """Violation up to which a point counts as feasible when it is measured again: rounding, nothing more."""
 
-Measures = dict[str, JsonValue]
+
+def _finite(value: JsonValue) -> JsonValue:
+    """Refuse numbers at any depth that JSON does not know: pydantic's own check sees those of fields alone."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _finite(part)
+    return value
+
+
+Measures = dict[str, Annotated[JsonValue, AfterValidator(_finite)]]
 
 
 class _Record(BaseModel):
@@ -262,8 +272,9 @@ def read_result(folder: str | Path) -> RunRecord | RunsRecord:
     recover(folder)
     path = Path(folder) / "result.json"
     try:
-        if path.is_symlink() or path.stat().st_size > _LARGEST:
-            raise DataError(str(path), "is a link, or larger than any result of minmaxcon; copy the folder anew.")
+        if path.is_symlink() or path.stat().st_size > _LARGEST or not path.is_file():  # a pipe would wait for ever
+            need = "is a link, no regular file, or larger than any result of minmaxcon; copy the folder anew."
+            raise DataError(str(path), need)
         text = path.read_text(encoding="utf-8")
     except DataError:
         raise
@@ -310,7 +321,7 @@ def measure(
         for run, bounds in zip(runs, problem.bounds(len(runs)).tolist(), strict=True)
     ]
     if references and isinstance(plugin, Compares):
-        others = {name: plugin.evaluate(other, solved.x) for name, (other, solved) in references.items()}
+        others = {name: plugin.evaluate(other, solved.x.copy()) for name, (other, solved) in references.items()}
         found = [dict(plugin.compared(mine, others)) for mine in found]
     return found
 
@@ -318,7 +329,7 @@ def measure(
 def _measure_run(
     plugin: ProblemPlugin | None, problem: MinMaxProblem, run: Solution, bounds: list[float]
 ) -> dict[str, Any]:
-    found = {} if plugin is None else dict(plugin.evaluate(problem, run.x))
+    found = {} if plugin is None else dict(plugin.evaluate(problem, run.x.copy()))
     if "objective" in found and "values" in found:
         constraints = [float(value) - bound for value, bound in zip(found["values"], bounds, strict=True)]
         return {**found, "objective": float(found["objective"]), "constraints": constraints, "recomputed": True}

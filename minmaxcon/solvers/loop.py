@@ -68,8 +68,10 @@ class Progress:
 
     @property
     def outcome(self) -> Outcome:
-        """What the solver knows at this moment."""
-        return self.solver.outcome(self.state)
+        """What the solver knows at this moment; to write into its arrays does not change the state."""
+        found = self.solver.outcome(self.state)
+        arrays = {name: getattr(found, name) for name in ("x", "objective", "constraints", "lower")}
+        return replace(found, **{name: namespace(array).shown(array) for name, array in arrays.items()})
 
     def __str__(self) -> str:
         outcome = self.outcome
@@ -331,7 +333,7 @@ def _solution(
         certificates.append(_certificate(outcome, j, bool(feasible[j]), lower))
     names = list(outcome.trace[0]) if outcome.trace else []
     trace = {name: np.array([row[name] for row in outcome.trace]) for name in names}
-    x = np.asarray(to_numpy(outcome.x), dtype=np.float64)
+    x = np.array(to_numpy(outcome.x), dtype=np.float64)
     several = problem.runs is not None or x.shape[0] > 1
     pick: Any = (lambda value: value) if several else (lambda value: value[0])
     return Solution(

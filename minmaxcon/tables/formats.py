@@ -196,7 +196,8 @@ class CsvRows:
         import pyarrow as pa
         from pyarrow import csv as arrow
 
-        asked = [str(self.names.index(name)) for name in wanted]
+        place = {name: str(at) for at, name in reversed([*enumerate(self.names)])}
+        asked = [place[name] for name in wanted]
         parse = arrow.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         convert = arrow.ConvertOptions(include_columns=asked, column_types=dict.fromkeys(asked, pa.string()))
 

@@ -22,7 +22,7 @@ MAX_LINE = 2**20
 MAX_RATIO = 200
 """How many times as large as its file a table may be: texts of numbers pack by a factor of 3 to 20, seldom by 100."""
 
-_LINE = 10
+_LINE = 20
 """Bytes that a line counts as at least, since a short one takes as long."""
 
 _SMALL = 2**13

@@ -110,6 +110,31 @@ def test_paths_that_are_no_files(call: Callable[..., Any], tmp_path: Path) -> No
         refused(call("solve", "fair_auc", "--data", path, *FILE_OPTIONS), str(path), "UTF-16", "export", "UTF-8")
 
 
+@pytest.mark.parametrize(
+    "part",
+    ["x" * 100_000, *(pytest.param(word * 33_333, marks=pytest.mark.rel) for word in ("x/", "../"))],
+    ids=str.__len__,
+)
+def test_a_path_of_100_000_characters_is_named_in_short(call: Callable[..., Any], table: Path, part: str) -> None:
+    given = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--kappa", 0.3, "--time-limit", 0.01)
+    for words in (
+        ("solve", "fair_auc", "--data", f"{part}.csv", *FILE_OPTIONS),
+        *((*given, option, part) for option in ("--out", "--resume")),
+        (*given, "--checkpoint", f"{part}/kept"),
+        (*given[:2], "--data", "bank", "--data-dir", part),
+        ("predict", part, "--data", table),
+        ("predict", table.parent, "--data", part),
+        ("verify", part),
+        ("compare", "toy", "--out", part),
+        ("pareto", "fair_auc", "--data", "loanapp", "--metric", "group", "--out", part),
+        ("report", "--data", part, "--out", "report.html"),
+    ):
+        done = call(*words)
+        assert done.status == 2, words[0]
+        assert done.err.count("\n") == 1
+        assert len(done.err) < 1000
+
+
 def test_a_libsvm_file_takes_no_label(call: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "rows.libsvm"
     path.write_text("".join(f"{1 if k % 2 else -1} 1:{k % 3} 2:{k // 2 % 2}\n" for k in range(40)))

@@ -8,11 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import FILE_OPTIONS
+import minmaxcon as mm
+from minmaxcon.cli import Output
+
+from .conftest import FILE_OPTIONS, Called
 
 COMMAND = [sys.executable, "-c", "import sys; from minmaxcon.cli import main; sys.exit(main())"]
 
@@ -46,6 +50,34 @@ def test_ctrl_c_reports_the_best_point_so_far(table: Path, tmp_path: Path, delay
         assert "interrupted" in err
         assert not folder.exists()
     assert {path.name for path in tmp_path.iterdir()} <= {"r"}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_second_ctrl_c_ends_at_once(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Called]
+) -> None:
+    """With one line and nothing half-written; a checkpoint is that of before, and the solve goes on from it."""
+    words = ("solve", "toy", "--solver", "sfls", "--out", tmp_path / "r")
+    folder = ("--checkpoint", tmp_path / "kept") if kept else ()
+
+    seen: list[float] = []
+
+    def twice(progress: mm.Progress) -> None:
+        seen.append(progress.seconds)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Output, "progress", lambda _: [twice])
+        before = signal.getsignal(signal.SIGINT)
+        done = call(*words, *folder)
+        assert signal.getsignal(signal.SIGINT) is before
+    assert (done.status, done.out) == (1, "")
+    assert done.err == "minmaxcon: interrupted before there was a result.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"] * kept
+    if kept:
+        assert call(*words, "--resume", tmp_path / "kept").status == 0
 
 
 @pytest.mark.parametrize("which", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.rel)])

@@ -152,6 +152,13 @@ def test_newer_formats_deep_descriptions_and_links_are_refused(models: Any, tmp_
     [
         (lambda r: r.update(status="won"), "status"),
         (lambda r: r.update(status=None), "status"),
+        (lambda r: r.update(status="../../x"), "status"),
+        (lambda r: r.update(objective=np.inf), "objective"),
+        (lambda r: r.update(constraints=[-np.inf]), "constraints.0"),
+        (lambda r: r["certificate"].update(lower=-np.inf), "certificate.lower"),
+        (lambda r: r.update(seconds=np.nan), "seconds"),
+        (lambda r: r.update(train={"auc": np.inf}), "train"),
+        (lambda r: r["evidence"].update(weights=[np.inf]), "evidence.weights.0"),
         (lambda r: r.update(objective="1"), "objective"),
         (lambda r: r.update(constraints="text"), "constraints"),
         (lambda r: r.update(feasible=1), "feasible"),
@@ -206,11 +213,11 @@ class Plugin(mm.ProblemPlugin):
     def __init__(self, **faults: Any) -> None:
         self.faults = faults
 
-    def _fault(self, name: str, value: Any) -> Any:
+    def _fault(self, name: str, value: Any, *given: Any) -> Any:
         fault = self.faults.get(name, value)
         if isinstance(fault, BaseException):
             raise fault
-        return fault
+        return fault(*given) if callable(fault) else fault
 
     def load(self, bound: float = 0.5) -> mm.MinMaxProblem:
         """Return a small problem."""
@@ -221,7 +228,7 @@ class Plugin(mm.ProblemPlugin):
         return found
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._fault("evaluate", {})
+        found: Mapping[str, Any] = self._fault("evaluate", {}, x)
         return found
 
     def notes(self, problem: mm.MinMaxProblem, measured: Any) -> Mapping[str, Any]:
@@ -258,6 +265,27 @@ def test_a_load_that_raises_is_one_line(fault: Any, strange: Callable[..., None]
     assert "could not be loaded" in done.err
     assert len(done.err.splitlines()) == 1
     assert len(done.err) < 1000
+
+
+@pytest.mark.parametrize("found", [None, 3, "problem", [1], {"x": 1}, np.zeros(3)], ids=lambda one: type(one).__name__)
+def test_a_load_that_returns_no_problem_is_one_line(
+    found: Any, strange: Callable[..., None], call: Callable[..., Any]
+) -> None:
+    strange(load=found)
+    for command in ("solve", "compare", "check"):
+        done = call(command, "strange")
+        assert (done.status, done.out) == (2, "")
+        said = f"load() of problem 'strange' returned a {type(found).__name__}; it must return a MinMaxProblem."
+        assert done.err == f"minmaxcon: error: {said}\n"
+
+
+def test_an_evaluation_that_writes_into_the_point_spoils_no_result(
+    strange: Callable[..., None], call: Callable[..., Any], tmp_path: Path
+) -> None:
+    strange(evaluate=lambda x: x.fill(np.nan) or {"objective": 0.5, "values": [0.25]})
+    done = call("solve", "strange", "--quiet", "--time-limit", 0.05, "--out", tmp_path / "r")
+    assert done.status in (0, 1), done.err
+    assert np.isfinite(read_result(tmp_path / "r").evidence.x).all()
 
 
 @pytest.mark.parametrize("part", ["evaluate", "notes"])

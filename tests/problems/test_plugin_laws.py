@@ -65,6 +65,7 @@ def test_no_plugin_is_left_out() -> None:
 @every_plugin
 def test_gradients(name: str) -> None:
     laws.gradients_match_differences(problem(name))
+    laws.gradients_match_autograd(plugin(name).load(**GALLERY[name].small, engine="torch"))
 
 
 @every_plugin

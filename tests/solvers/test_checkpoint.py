@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import time
+import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -525,33 +526,52 @@ def failing(monkeypatch: pytest.MonkeyPatch, operation: str, fault: Callable[[],
         monkeypatch.setattr(Path, "replace", wrapped(Path.replace))
 
 
+WRITES = 6
+"""How many checkpoints a solve by QUICK writes, one after each piece of work."""
+
+FAULTS = [
+    (operation, code, after)
+    for operation in OPERATIONS
+    for code in (errno.ENOSPC, errno.EIO)
+    for after in range(2 * WRITES if operation == "fsync" else WRITES)
+]
+"""A full disk stays full, a broken one fails once; fsync is called for the file and for its folder."""
+
+
 @pytest.mark.parametrize(
-    "code, after", [(errno.ENOSPC, 0), (errno.EIO, 1), pytest.param(errno.ENOSPC, 3, marks=pytest.mark.rel)]
+    "operation, code, after", [pytest.param(*fault, marks=() if fault[2] == 1 else pytest.mark.rel) for fault in FAULTS]
 )
-@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_disk_that_fails_leaves_the_checkpoint_before(
     operation: str, code: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first refusal ends the solve before any work; a later one is a warning, and the solve goes on."""
-    problem, expected = cases.problem("fair_auc_inter"), undisturbed()
+    problem, expected, calls = cases.problem("fair_auc_inter"), undisturbed(), list[int]()
+    place, renamed = (after // 2, after % 2 == 1) if operation == "fsync" else (after, operation == "sync_folder")
 
     def fault() -> None:
-        raise OSError(code, os.strerror(code))
+        calls.append(code)
+        if code == errno.ENOSPC or len(calls) == 1:
+            raise OSError(code, os.strerror(code))
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         failing(patch, operation, fault, after)
-        if operation == "sync_folder" or (operation == "fsync" and after % 2):  # the rename was done before
-            mm.solve(problem, QUICK, checkpoint=tmp_path, every=0) if operation == "sync_folder" else None
-        elif after == 0:
+        if place == 0 and not renamed:
             with pytest.raises(mm.InvalidInput, match=f"checkpoint=.*cannot be written .{os.strerror(code)}"):
                 mm.solve(problem, QUICK, checkpoint=tmp_path, every=0)
         else:
-            with pytest.warns(mm.CheckpointWarning, match="the one before is kept, and the solve goes on"):
-                found = mm.solve(problem, QUICK, checkpoint=tmp_path, every=0)
-            assert same(found, expected)
-    assert [path.name for path in tmp_path.iterdir() if path.name != CHECKPOINT_FILE] == []
-    if (tmp_path / CHECKPOINT_FILE).exists():
-        assert same(mm.solve(problem, QUICK, resume=tmp_path), expected)
+            assert same(mm.solve(problem, QUICK, checkpoint=tmp_path, every=0), expected)
+    assert calls
+    first = place + renamed  # the first that is not written: what fails after the rename changes nothing
+    lost = 0 if operation == "sync_folder" else WRITES - first if code == errno.ENOSPC else 1 - renamed
+    assert [warning.category for warning in told] == [mm.CheckpointWarning] * (lost if first else 0)
+    assert all("the one before is kept, and the solve goes on" in str(warning.message) for warning in told)
+    assert [path.name for path in tmp_path.iterdir()] == ([CHECKPOINT_FILE] if first else [])
+    if first:
+        seen: list[int] = []
+        found = mm.solve(problem, QUICK, resume=tmp_path, callbacks=[lambda now: seen.append(now.outcome.steps)])
+        assert same(found, expected)
+        assert (seen[0] == expected.steps) is (lost == 0 or (code == errno.EIO and place < WRITES - 1))
 
 
 def killed(work: Callable[[], Any], seconds: float | None) -> bool:

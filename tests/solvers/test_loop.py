@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,23 +18,33 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.core import Proved
 from minmaxcon.solvers import loop, progress_lines
-from tests.cases import fair_auc, problem, quadratic
+from tests.cases import PROBLEMS, TYPICAL, fair_auc, problem, quadratic
 from tests.problem_library import HalfSquare
 
 ENDLESS = mm.SFLS(oracle=mm.SMD(steps=10**6, batch_size=10), tolerance=1e-9)
 
 
-@pytest.mark.parametrize("limit", [0.02, 0.2])
-def test_time_limit(limit: float) -> None:
-    """The overshoot is at most 50 ms and one piece of work; measured on the solve's own clock, with room for others."""
+@pytest.mark.parametrize(
+    "name, limit", [("fair_auc_inter", 0.02), *(pytest.param(name, 0.1, marks=pytest.mark.rel) for name in PROBLEMS)]
+)
+def test_time_limit(name: str, limit: float) -> None:
+    """The overshoot is at most 50 ms and one piece of work; of three tries, as others may hold up this process."""
+    solver = ENDLESS if PROBLEMS[name].convex else mm.IQRC(ENDLESS, tolerance=1e-9)
     overshoot = []
     for _ in range(3):
-        solution = mm.solve(problem("fair_auc_inter"), ENDLESS, time_limit=limit)
-        overshoot.append(solution.seconds - limit)
+        clock: list[float] = []
+
+        def watch(progress: mm.Progress, clock: list[float] = clock) -> None:
+            clock.append(progress.seconds)
+
+        solution = mm.solve(problem(name), solver, time_limit=limit, callbacks=[watch])
         assert solution.status is mm.Status.BUDGET
         assert f"time limit of {limit:g} s" in solution.reason
-        assert solution.feasible
-    assert 0 <= min(overshoot) <= 0.1
+        assert solution.seconds >= limit
+        overshoot.append(solution.seconds - limit - max(np.diff(clock), default=clock[0]))
+        if overshoot[-1] <= 0.05:
+            break
+    assert min(overshoot) <= 0.05
 
 
 def test_the_limit_covers_the_check_of_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +191,40 @@ def test_ctrl_c_returns_the_best_point() -> None:
     assert solution.steps == 200
     assert solution.feasible
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("instants", [4, pytest.param(100, marks=pytest.mark.rel)])
+def test_ctrl_c_at_random_instants(instants: int) -> None:
+    """From another thread, at any place in the work: half a second later the best point so far is there."""
+    rng, before = np.random.default_rng(0), signal.getsignal(signal.SIGINT)
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for k in range(instants):
+        seen: list[mm.Outcome] = []
+        timer = threading.Timer(float(rng.uniform(0.0, 0.06)), send)
+
+        def watch(progress: mm.Progress, seen: list[mm.Outcome] = seen, timer: threading.Timer = timer) -> None:
+            seen.append(progress.outcome)
+            if len(seen) == 1:
+                timer.start()
+
+        name = TYPICAL[k % len(TYPICAL)]
+        solver = mm.IQRC(ENDLESS, tolerance=1e-9) if name == "regression_weakly_convex" else ENDLESS
+        found = mm.solve(problem(name), solver, seed=k, callbacks=[watch])
+        assert time.perf_counter() - sent[k] <= 0.5
+        assert found.status is mm.Status.INTERRUPTED
+        assert found.reason.startswith("Stopped by Ctrl-C")
+        assert found.x.tobytes() == np.asarray(seen[-1].x[0]).tobytes()
+        assert found.objective == seen[-1].objective[0]
+        assert found.feasible is any(one.points.feasible[0] for one in seen)
+        feasible = [one.objective[0] for one in seen if one.points.feasible[0]]
+        assert not feasible or found.objective == min(feasible)
+        assert signal.getsignal(signal.SIGINT) is before
+    assert len(sent) == instants
 
 
 def test_ctrl_c_keeps_what_the_levels_have_found() -> None:

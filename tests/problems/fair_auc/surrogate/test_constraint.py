@@ -123,22 +123,18 @@ def torch_saddle(problem: mm.MinMaxProblem, x: Array, y: Array, a: Array) -> tup
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 def test_gradients_are_those_of_autograd_and_of_differences(metric: str) -> None:
     problem = fair_auc(metric, WIDE, c1=0.7, c2=1.3)
-    for seed in range(10):
+    for seed in range(50):
         x, y, a = draw(problem, seed)
         found = problem.family.evaluate(x, batch_of(problem))
         gradient = found.pullback(y, a)
         value, expected = torch_saddle(problem, x, y, a)
         assert y @ found.F + a @ found.G == pytest.approx(value, rel=1e-12)
         assert np.max(np.abs(gradient - expected)) <= 1e-12 * np.max(np.abs(expected))
-
-        def saddle(z: Array, y: Array = y, a: Array = a) -> float:
-            moved = problem.family.evaluate(z, batch_of(problem))
-            return float(y @ moved.F + a @ moved.G)
-
         # the saddle function is quadratic in x, so central differences are exact but for rounding
         shifts = 1e-4 * np.eye(x.size)
-        differences = np.array([(saddle(x + s) - saddle(x - s)) / 2e-4 for s in shifts])
-        assert gradient == pytest.approx(differences, abs=1e-7)
+        moved = problem.family.evaluate(x + np.concatenate([shifts, -shifts]), batch_of(problem))
+        ahead, behind = np.split(moved.F @ y + moved.G @ a, 2)
+        assert gradient == pytest.approx((ahead - behind) / 2e-4, abs=1e-7)
 
 
 def test_one_constraint_alone_gives_what_the_family_gives() -> None:
@@ -211,21 +207,29 @@ def each_pair_of_engines() -> list[Any]:
     return [pytest.param(dense, sparse, id="sparse"), pytest.param(dense, torch, id="torch")]
 
 
+@pytest.mark.parametrize("dtype, apart", [("float64", 1e-12), pytest.param("float32", 1e-5, marks=pytest.mark.rel)])
 @pytest.mark.parametrize("first, second", each_pair_of_engines())
-@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize(
+    "runs, steps", [(3, 200), *(pytest.param(runs, 2000, marks=pytest.mark.rel) for runs in (1, 3))]
+)
 def test_engines_take_the_same_steps(
-    first: Callable[..., mm.MinMaxProblem], second: Callable[..., mm.MinMaxProblem], runs: int
+    first: Callable[..., mm.MinMaxProblem],
+    second: Callable[..., mm.MinMaxProblem],
+    runs: int,
+    steps: int,
+    dtype: str,
+    apart: float,
 ) -> None:
-    """Iterates, averages and bounds agree to 1e-12 over 500 steps in float64."""
+    """Iterates, averages and bounds agree over 2,000 steps."""
     estimates = []
     for build in (first, second):
-        problem = build(kappa=0.1)
+        problem = build(kappa=0.1, dtype=dtype)
         start = mm.Start(problem.start_point(runs), None, mm.Position.start(np.random.default_rng(5)))
-        estimates.append(mm.SMD(steps=500, batch_size=20).query(problem.at_level(np.linspace(0.3, 0.4, runs)), start))
+        estimates.append(mm.SMD(steps=steps, batch_size=20).query(problem.at_level(np.linspace(0.3, 0.4, runs)), start))
     one, other = estimates
     for name in ("x", "weights", "scaled", "upper", "values"):
-        assert to_numpy(getattr(other, name)) == pytest.approx(to_numpy(getattr(one, name)), abs=1e-12), name
-    assert to_numpy(other.next.x) == pytest.approx(to_numpy(one.next.x), abs=1e-12)
+        assert to_numpy(getattr(other, name)) == pytest.approx(to_numpy(getattr(one, name)), abs=apart), name
+    assert to_numpy(other.next.x) == pytest.approx(to_numpy(one.next.x), abs=apart)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "torch"])
