@@ -54,9 +54,8 @@ def gradients_match_autograd(problem: mm.MinMaxProblem, count: int = 50) -> None
         automatic = mm.StochasticMinMaxConstraint.evaluate(function, x, batch)
         y, a = (torch.tensor(rng.normal(size=size)) for size in (count, tuple(found.G.shape)))
         by_hand, expected = (np.asarray(one.pullback(y, a)) for one in (found, automatic))
-        scale = np.abs(expected).max(axis=1)
-        assert (scale > 0).all(), function.name
-        assert (np.abs(by_hand - expected).max(axis=1) <= 1e-12 * scale).all(), function.name
+        assert np.abs(expected).max() > 0, function.name
+        assert np.abs(by_hand - expected).max() <= 1e-12 * np.abs(expected).max(), function.name
 
 
 def single_samples_are_unbiased(problem: mm.MinMaxProblem) -> None:
@@ -73,8 +72,8 @@ def single_samples_are_unbiased(problem: mm.MinMaxProblem) -> None:
             (np.array([s.G for s in singles]), full.G),
             (gradients, full.pullback(y, a)),
         ):
-            size = np.abs(parts).max(initial=1.0)  # the terms of the mean, which may cancel
-            assert np.abs(parts.mean(axis=0) - mean).max(initial=0.0) <= 1e-12 * size, function.name
+            scale = np.abs(parts).max(initial=1.0)  # the terms of the mean, which may cancel
+            assert np.abs(parts.mean(axis=0) - mean).max(initial=0.0) <= 1e-12 * scale, function.name
 
 
 def engines_and_shapes_agree(load: Callable[..., mm.MinMaxProblem], **options: Any) -> None:

@@ -341,7 +341,7 @@ def test_a_function_that_writes_into_a_point_is_named_or_spoils_nothing(method: 
     solver = mm.SFLS(oracles[method], levels=1) if method in oracles else small(method, steps=40)
     problem = replace(cases.quadratic(engine=engine), objective=Writes(where))
     if engine == "numpy" and (method, where) != ("mirror_prox", "batches"):  # which draws none
-        with pytest.raises(mm.InvalidInput, match="^(evaluate|pullback) of half square=.*cannot be written into"):
+        with pytest.raises(mm.InvalidInput, match=r"^(evaluate|pullback) of half square=.*cannot be written into"):
             mm.solve(problem, solver, seed=0)
     else:
         found = mm.solve(problem, solver, seed=0)
