@@ -137,9 +137,18 @@ def test_loops() -> None:
         np.testing.assert_allclose(compiled(powers)(count, X), powers(count, X), rtol=1e-14)
 
 
+def test_what_is_shown_cannot_be_changed_through_it() -> None:
+    array, tensor = np.arange(3.0), torch.arange(3.0)
+    with pytest.raises(ValueError, match="read-only"):
+        namespace(array).shown(array)[0] = np.nan
+    namespace(tensor).shown(tensor)[0] = np.nan
+    array[1] = tensor[1] = 5.0  # their owner may go on
+    assert array.tolist() == tensor.tolist() == [0.0, 5.0, 2.0]
+
+
 def test_every_function_is_compared() -> None:
     """What the engines offer appears in the table above, or has a test of its own below."""
-    elsewhere = {"name", "create", "double", "to_numpy", "loop", "differentiate", "traced"}
+    elsewhere = {"name", "create", "double", "to_numpy", "loop", "shown", "differentiate", "traced"}
     used = {word.split("(")[0] for call in CALLS.values() for word in call.__code__.co_names}
     assert set(Namespace.__dataclass_fields__) - elsewhere <= used
 
