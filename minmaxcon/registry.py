@@ -159,7 +159,10 @@ class SavesModels(Protocol):
         """Return the arrays and the JSON-able description of a model that can be saved."""
 
     def predict(self, arrays: Mapping[str, Any], description: Mapping[str, Any], data: Any) -> Any:
-        """Score new rows, an ndarray (n,), with an exported model; ``data`` is a file or data frame."""
+        """Score new rows, an ndarray (n,), with an exported model; ``data`` is a file or data frame.
+
+        Further arguments, by name alone and with defaults, are options of ``minmaxcon predict``.
+        """
 
 
 class Measures(Protocol):

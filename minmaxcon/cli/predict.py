@@ -6,8 +6,8 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from cyclopts import Parameter
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Whole, keywords_of, one_line, printable
 from minmaxcon.cli.output import Output, wrapped
-from minmaxcon.registry import MeasuresScores, SavesModels
+from minmaxcon.registry import MeasuresScores, SavesModels, cause_of
 
 __all__ = ["model_options", "named_folder", "predict"]
 
@@ -75,9 +75,11 @@ def predict(
         warnings.simplefilter("always", UserWarning)
         arrays, description, plugin = _read(path)
         asked = _split(plugin, options)
-        scores = plugin.predict(arrays, description, data, **asked.get("predict", {}))
+        with _named(plugin, "score"):
+            scores = plugin.predict(arrays, description, data, **asked.get("predict", {}))
         if "measure_scores" in asked:
-            measured = plugin.measure_scores(description, scores, data, **asked["measure_scores"])
+            with _named(plugin, "measure"):
+                measured = plugin.measure_scores(description, scores, data, **asked["measure_scores"])
         names = None if identifier is None else _identifiers(data, identifier)
     for note in told:
         output.note(f"note: {one_line(str(note.message))}")
@@ -147,6 +149,17 @@ def _split(plugin: Any, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     for option, value in options.items():
         found.setdefault("measure_scores" if option in measuring else "predict", {})[option] = value
     return found
+
+
+@contextmanager
+def _named(plugin: Any, what: str) -> Iterator[None]:
+    """Tell in one line what the code of a plug-in raises that it did not foresee."""
+    try:
+        yield
+    except (mm.MinMaxConError, OSError, MemoryError):
+        raise
+    except (Exception, SystemExit) as failure:
+        raise mm.MinMaxConError(f"problem {plugin.name!r} failed to {what} the rows: {cause_of(failure)}") from failure
 
 
 def _identifiers(data: str, column: str) -> list[str]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 import minmaxcon as mm
 from minmaxcon import registry
 from minmaxcon.cli.options import bound_options, explain
 from minmaxcon.cli.solve import load
+from minmaxcon.results import model_bytes
 from tests.cases import quadratic
 
 seen: dict[str, Any] = {}
@@ -70,7 +73,39 @@ class Free(Typed):
         return quadratic(0.5)
 
 
-POINTS = {made.name: SimpleNamespace(value="", load=lambda made=made: made) for made in (Typed, Free)}
+class Counted(SimpleNamespace):
+    """What was measured, as a plug-in returns it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        return f"above {self.above:g}: {self.count}\n  {'of all rows that were scored, ' * 9}as many"
+
+
+class Scores(Typed):
+    """A plug-in whose models score rows, with options to score and to measure."""
+
+    name = "scores"
+
+    def export(self, problem: Any, x: Any) -> Any:
+        return {"x": x}, {"problem": self.name}
+
+    def predict(self, arrays: Any, description: Any, data: Any, *, factor: float = 1.0) -> Any:
+        return [factor * float(line) for line in Path(data).read_text().split()]
+
+    def measure_scores(self, description: Any, scores: Any, data: Any, /, *, above: float = 0.0) -> Any:
+        """Measure them.
+
+        Parameters
+        ----------
+        above : float
+            What counts.
+        """
+        return Counted(above=above, count=sum(score > above for score in scores) // int(above < 1e6))
+
+
+POINTS = {made.name: SimpleNamespace(value="", load=lambda made=made: made) for made in (Typed, Free, Scores)}
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +193,37 @@ def test_help_is_the_docstring_of_load(call: Callable[..., Any]) -> None:
 def test_an_option_of_the_command_is_the_commands(call: Callable[..., Any]) -> None:
     assert call("solve", "typed", "--steps", "50", "--time-limit", "5", "--quiet").status == 0
     assert seen["steps"] == 7
+
+
+def test_options_of_a_saved_model_are_those_of_its_plug_in(call: Callable[..., Any], tmp_path: Path) -> None:
+    """Arguments by name alone: those of ``predict`` change the scores, one of ``measure_scores`` asks for measures."""
+    (tmp_path / "model.safetensors").write_bytes(model_bytes({"x": np.zeros(1)}, {"problem": "scores"}))
+    rows = tmp_path / "rows.txt"
+    rows.write_text("1\n2\n3\n")
+    common = ("predict", tmp_path, "--data", rows)
+    assert call(*common).out.split() == ["1.0", "2.0", "3.0"]
+    assert call(*common, "--factor", 2).out.split() == ["2.0", "4.0", "6.0"]
+    first, *others = call("predict", "--data", rows, "--factor", 2, "--above=3", tmp_path).out.splitlines()
+    assert first == "above 3: 2"
+    assert len(others) > 1
+    assert all(line.startswith("  ") and len(line) <= 110 for line in others)
+    told = json.loads(call(*common, "--above", 0, "--json").out)
+    assert told.pop("measured") == {"above": 0, "count": 3}
+    assert told == {"model": str(tmp_path / "model.safetensors"), "data": str(rows), "rows": 3}
+    for words, said in (
+        (("--above", "x"), "--above"),
+        (("--abov", 1), f"Did you mean --above? See 'minmaxcon predict {tmp_path} --help'."),
+        (("--description", 1), "Unknown option: --description"),
+        (("--above", 1e7), "problem 'scores' failed to measure the rows: ZeroDivisionError"),
+    ):
+        done = call(*common, *words)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        assert said in done.err
+    rows.write_text("text")
+    assert "problem 'scores' failed to score the rows: ValueError: could not convert" in call(*common).err
+    text = " ".join(call("predict", tmp_path, "--help").out.replace("│", " ").split())
+    assert "--above FLOAT What counts. [default: 0.0]" in text
+    assert "--bound" not in text
 
 
 def test_runs_are_told_apart_by_the_bound_and_by_no_other_list() -> None:

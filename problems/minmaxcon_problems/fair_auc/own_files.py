@@ -34,7 +34,7 @@ def check_parts(data: Any, others: Mapping[str, Any], test_fraction: Any = None)
     if isinstance(data, Dataset | LabelledData):
         raise InvalidInput(name, part, "goes with the file of the training rows; give Dataset its parts instead.")
     if isinstance(data, str) and (data in DATASETS or not looks_like_file(data)):
-        remedy = f'goes with the file of the training rows, and data="{data}" names a data set: give that file as data.'
+        remedy = f'goes with the file of the training rows, and data="{data}" names a data set: name it by data=.'
         raise InvalidInput(name, part, remedy)
     if "test" not in others:
         raise InvalidInput(
