@@ -155,7 +155,10 @@ class StochasticMinMaxConstraint:
 
         (mean, moment), pull = xp.differentiate(function, x)
         if pull is None:
-            remedy = "autograd sees no dependence on x: compute it from x without detach(), numpy() or item()."
+            remedy = (
+                "autograd sees no dependence on x: compute it from x without detach(), numpy(), item() or comparisons,"
+                " whose steps have no slope; what counts by steps is a TrueMeasure of a RefreshedProblem."
+            )
             raise InvalidInput(f"terms of {self.name}", "detached", remedy)
         return Evaluation(mean, moment, lambda y, a: pull((y, a)))
 

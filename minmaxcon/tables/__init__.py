@@ -10,6 +10,7 @@ from minmaxcon.tables.encoding import (
     TableEncoding,
     encoding_from_dict,
     fit_encoding,
+    require_categories,
 )
 from minmaxcon.tables.formats import file_format, read_source, read_texts
 from minmaxcon.tables.libsvm import read_libsvm
@@ -30,6 +31,7 @@ __all__ = [
     "read_libsvm",
     "read_source",
     "read_texts",
+    "require_categories",
     "shown",
     "source_name",
     "wooldridge_columns",

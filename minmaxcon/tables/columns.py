@@ -203,6 +203,9 @@ def unknown_column(source: str, name: str, argument: str, known: Iterable[str]) 
     names = [str(column) for column in known]
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f" did you mean {near[0]!r}?" if near else ""
+    several = [part.strip() for part in str(name).split(",")]
+    if len(several) > 1 and all(part in names for part in several):
+        hint = f" it names {len(several)} columns, and one is taken: join them into one column of the data first."
     listed = ", ".join(shown(column) for column in names[:12]) + (f", ... ({len(names)} in all)" if names[12:] else "")
     return DataError(source, f"no column {shown(name)}, asked for by {argument};{hint} Columns: {listed}.")
 

@@ -25,6 +25,7 @@ __all__ = [
     "TableEncoding",
     "encoding_from_dict",
     "fit_encoding",
+    "require_categories",
 ]
 
 
@@ -281,16 +282,52 @@ def fit_encoding(table: Table, names: Iterable[str], *, drop_first: bool = False
     Raises
     ------
     DataError
-        A cell is missing or not finite, or numbers and texts are mixed in one column; or no column is left.
+        A cell is missing or not finite, or numbers and texts are mixed in one column; a column has another text in
+        nearly every row; or no column is left.
     """
     columns = [table.column(name, "the features") for name in names]
     if not columns:
         raise DataError(table.source, "no column is left as a feature; the file needs another one.")
-    return TableEncoding(
-        tuple(
-            ColumnEncoding(column.name, tuple(sorted(column.texts)), drop_first)
-            if table.is_text(column)
-            else ColumnEncoding(column.name)
-            for column in columns
+    encodings = []
+    for column in columns:
+        texts = table.is_text(column)
+        if texts:
+            require_categories(table.source, column.name, len(column.texts), table.rows)
+        encodings.append(
+            ColumnEncoding(column.name, tuple(sorted(column.texts)) if texts else None, texts and drop_first)
         )
-    )
+    return TableEncoding(tuple(encodings))
+
+
+_MOST_TEXTS, _MOST_SHARE = 20, 0.5
+"""Different texts from which a column with more of them than this share of the rows identifies rows."""
+
+
+def require_categories(source: str, name: str, texts: int, rows: int) -> None:
+    """Refuse a text column that has another text in nearly every row.
+
+    One 0/1 feature for each text would tell the rows apart, and say nothing of new ones.
+
+    Parameters
+    ----------
+    source, name : str
+        The data and the column, as the message names them.
+    texts, rows : int
+        How many different texts there are, and how many rows.
+
+    Raises
+    ------
+    DataError
+        There are more than 20 texts, and more than half as many as rows.
+
+    Examples
+    --------
+    >>> from minmaxcon.tables import require_categories
+    >>> require_categories("people.csv", "job", texts=30, rows=1000)
+    """
+    if texts > max(_MOST_TEXTS, _MOST_SHARE * rows):
+        raise DataError(
+            source,
+            f"column {shown(name)} has {texts:,} different texts in {rows:,} rows, such as notes or identifiers have,"
+            " which tell these rows apart and nothing of others; remove it, or turn it into a few categories.",
+        )

@@ -101,6 +101,10 @@ def detached(x: Array, batch: mm.Batch) -> Any:
     return (x @ batch["costs"].mean(0)).detach(), None
 
 
+def stepped(x: Array, batch: mm.Batch) -> Any:
+    return (x @ batch["costs"].mean(0) > 0).to(x), None
+
+
 def every_sample(x: Array, batch: mm.Batch) -> Any:
     return x @ batch["costs"].T, None
 
@@ -120,6 +124,7 @@ WRONG = {
     floats: "F must be an array of torch",
     array_moment: "G must be an array of torch",
     detached: "autograd sees no dependence",
+    stepped: "autograd sees no dependence .* or comparisons, whose steps have no slope; .* is a TrueMeasure",
     every_sample: "F must have shape",
     one_number: "F must have shape",
     unasked_moment: "F must have shape .* and G",

@@ -71,6 +71,11 @@ BAD: list[tuple[str, str | bytes, tuple[str, ...]]] = [
         "income,sex,key\n" + "".join(f"{i % 2},{i // 2 % 2},k{i}\n" for i in range(MAX_CATEGORIES + 2)),
         ("'key'", "1,000", "identifier"),
     ),
+    (
+        "notes",
+        "income,note\n" + "".join(f"{i % 2},{'same' if i < 19 else f'note {i}'}\n" for i in range(40)),
+        ("'note'", "22 different texts in 40 rows", "identifiers", "remove it"),
+    ),
     ("decimal commas", "a;b\n1;0,562\n2;-,5\n", ("'b'", "decimal commas", "'0,562'", "decimal points")),
     ("lone carriage returns", GOOD.replace("\n", "\r"), ("line 1", "cells")),
     ("open quote in a long file", 'a,b\n1,"x\n' + "1,2\n" * 40_000, ("cells", "field larger than")),
@@ -95,6 +100,7 @@ def test_columns_that_are_absent_or_alike_are_refused_where_they_are_wanted(tmp_
     for wanted, words in (
         (["sexx"], "no column 'sexx', asked for by me; did you mean 'sex'"),
         (["age"], "two columns"),
+        (["age,sex"], "no column 'age,sex', asked for by me; it names 2 columns, and one is taken: join them into one"),
     ):
         with pytest.raises(DataError, match=words):
             read_source(path, wanted, by="me")

@@ -7,6 +7,7 @@ and texts; the message names file, row, line, column and remedy. Rows count from
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +48,7 @@ __all__ = [
     "signs_like",
     "signs_of",
     "truth_columns",
+    "warn_of_alike",
 ]
 
 Value = float | str
@@ -66,7 +68,8 @@ class LabelledData:
     ``group_values`` are the values of the file that -1 and +1 stand for. ``name`` is the file or data set, as messages
     name it, and ``encoding`` how new rows of a raw file become features (None where there is no raw file). With several
     groups, each against the rest, ``group`` has the signs of the first, ``more_groups`` (n, k) those of the others, and
-    ``groups`` the values of all. Raises InvalidInput where lengths differ, or a sign is neither -1 nor +1.
+    ``groups`` the values of all; ``compared`` are those with signs where they are not all.
+    Raises InvalidInput where lengths differ, or a sign is neither -1 nor +1.
     """
 
     features: Any
@@ -79,6 +82,7 @@ class LabelledData:
     encoding: RowEncoding | None = None
     more_groups: Any = None
     groups: tuple[Any, ...] = ()
+    compared: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         shape = (*np.shape(self.label), len(self.feature_names))
@@ -113,7 +117,13 @@ class LabelledData:
         if self.more_groups is None:
             return [(self.group_values[1], self.group_values[0], self.group)]
         signs = [self.group, *self.more_groups.T]
-        return [(value, f"not {value}", sign) for value, sign in zip(self.groups, signs, strict=True)]
+        values = self.compared or self.groups
+        return [(value, f"not {value}", sign) for value, sign in zip(values, signs, strict=True)]
+
+    @property
+    def left_out(self) -> tuple[Any, ...]:
+        """The values of groups that are not compared with the rest, though others are."""
+        return tuple(value for value in self.groups if value not in self.compared) if self.compared else ()
 
     def scaled(self, scaler: Standardizer) -> LabelledData:
         """Return the rows with standardised features."""
@@ -180,6 +190,17 @@ def require_groups(values: Sequence[Any], source: str, column: str = "") -> None
         raise DataError(source, f"{column}is {shown(values[0])} in every row; two groups are needed.")
 
 
+def warn_of_alike(values: Sequence[Any], column: str) -> None:
+    """Warn of texts that differ in case or spaces only: they count as different groups, and are probably one."""
+    known: dict[str, str] = {}
+    for value in values:
+        if isinstance(value, str) and (first := known.setdefault(" ".join(value.split()).casefold(), value)) != value:
+            told = (
+                f"{column} has {shown(first)} and {shown(value)}, which differ in case or spaces only and count as two"
+            )
+            warnings.warn(f"{told} groups: write them alike if they are one.", UserWarning, stacklevel=5)
+
+
 def signs_of(index: Any, chosen: int, values: Sequence[Any]) -> tuple[Signs, tuple[Any, Any]]:
     """Return +1 where the chosen value stands and -1 elsewhere, (n,), and what these mean; several are "not ..."."""
     others = values[1 - chosen] if len(values) == 2 else f"not {values[chosen]}"
@@ -242,6 +263,7 @@ def group_of(table: Table, column: Column, protected: object = None) -> tuple[Si
     values, index = _distinct(table, column)
     where = f"column {shown(column.name)}, the sensitive one, "
     require_groups(values, table.source, where)
+    warn_of_alike(values, f"{table.source}: column {shown(column.name)}")
     if protected is None:
         chosen = protected_of(values, np.bincount(index), table.source, where, "--protected")
     else:

@@ -3,13 +3,16 @@ r"""Results of measuring scores: AUC, signed gaps in words of the metric, rows o
 Each group is compared with the rest of the rows, and the gap of a score is the largest one. With m groups the interval
 of the largest gap is made of the intervals of all, each at the confidence :math:`1 - (1 - c)/m` where c is asked for,
 so that it covers whichever group is the largest.
+
+Two of several groups can differ by more than either does from the rest, which the worst pair tells: the metric on the
+rows of two groups alone, for each pair of groups.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +34,8 @@ __all__ = [
     "gap_and_area",
     "is_constant",
     "measured",
+    "smallest_subset",
+    "worst_pair",
 ]
 
 ROUNDING = 1e-13
@@ -42,11 +47,15 @@ _FEW = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupSigns:
-    """One group against the rest: its value, what the rest is called, and the signs (n,), +1 in the group."""
+    """One group against the rest: its value, what the rest is called, and the signs (n,), +1 in the group.
+
+    ``bound`` is False for a group that does not count in the largest gap.
+    """
 
     value: Any
     rest: Any
     signs: Any
+    bound: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +129,12 @@ class Measured:
         The largest gap of a group against the rest; None without sensitive features.
     groups : tuple of GroupGap
         Each group's gap in each metric; of two groups the protected one's alone.
+    left_out : tuple of object
+        Groups that do not count in ``gap``, since the fit left them out for their few rows.
+    worst_pair : GroupGap or None
+        With more than two groups, the two whose AUCs differ most where all other rows are left out: ``group`` against
+        ``rest``. Each group against all others, as ``groups`` and limits have it, lets a pair differ by more. Its
+        intervals allow for its being one of many.
     cells : tuple of Cell
         Rows of each label and group.
     positive, negative : object
@@ -144,11 +159,13 @@ class Measured:
     positive: Any
     negative: Any
     reasons: tuple[str, ...]
+    left_out: tuple[Any, ...] = ()
+    worst_pair: GroupGap | None = None
 
     @property
     def worst(self) -> GroupGap | None:
         """The group with the largest gap; None without sensitive features."""
-        return max(self.groups, key=_size_of_gap) if self.groups else None
+        return max((part for part in self.groups if part.group not in self.left_out), key=_size_of_gap, default=None)
 
     @property
     def signed_gap(self) -> AUCEstimate | None:
@@ -167,16 +184,9 @@ class Measured:
             "confidence": self.confidence,
             "auc": self.auc.as_dict(),
             "gap": None if self.gap is None else self.gap.as_dict(),
-            "groups": [
-                {
-                    "metric": part.metric,
-                    "group": _plain(part.group),
-                    "rest": _plain(part.rest),
-                    "favours": part.favours,
-                    **{name: getattr(part, name).as_dict() for name in ("first", "second", "signed", "gap")},
-                }
-                for part in self.groups
-            ],
+            "groups": [_as_dict(part) for part in self.groups],
+            "left_out": [_plain(group) for group in self.left_out],
+            "worst_pair": None if self.worst_pair is None else _as_dict(self.worst_pair),
             "cells": [
                 {"label": _plain(c.label), "group": _plain(c.group), "rows": c.rows, "weight": c.weight}
                 for c in self.cells
@@ -194,6 +204,9 @@ class Measured:
                 f"  {part.metric}, {part.group!r} against {part.rest!r}: {part.signed}. {part.favours}"
                 for part in self.groups
             ]
+            if (pair := self.worst_pair) is not None:
+                told = f"{pair.metric}, {pair.group!r} against {pair.rest!r}: {pair.signed}. {pair.favours}"
+                lines.append(f"  the two groups that differ most, {told}")
             cells = ", ".join(f"{c.label!r} of {c.group!r}: {c.rows:,}" for c in self.cells)
             lines += [f"rows: {cells}"]
         return "\n".join([*lines, *self.reasons])
@@ -266,7 +279,7 @@ class _Statistics:
 
     @property
     def largest(self) -> AUCStatistic | None:
-        gaps = [abs(signed) for *_, signed in self.groups]
+        gaps = [abs(signed) for _, group, *_, signed in self.groups if group.bound]
         return max(gaps, key=lambda gap: -1.0 if math.isnan(gap.value) else gap.value) if gaps else None
 
 
@@ -286,7 +299,8 @@ def measured(
     scores that are not finite, weights that are not positive, or a confidence outside (0, 1).
     """
     found = _Statistics.of(scores, label, groups, metric, row_weight)
-    return _result(found, scores, label, metric, labels, row_weight, confidence)
+    result = _result(found, scores, label, metric, labels, row_weight, confidence)
+    return replace(result, worst_pair=worst_pair(scores, label, groups, metric, labels, row_weight, confidence))
 
 
 def compared(
@@ -335,23 +349,14 @@ def _result(
     row_weight: Any,
     confidence: float,
 ) -> Measured:
-    parts = tuple(
-        GroupGap(
-            metric=one.name,
-            group=group.value,
-            rest=group.rest,
-            first=first.estimate(confidence),
-            second=second.estimate(confidence),
-            signed=(estimate := signed.estimate(confidence)),
-            gap=abs(signed).estimate(confidence),
-            favours=in_words(one, first.value, second.value, estimate, group, labels),
-        )
-        for one, group, first, second, signed in found.groups
-    )
+    parts = tuple(_group_gap(part, labels, confidence) for part in found.groups)
     auc = found.area.estimate(confidence)
-    cells = _cells(
-        np.asarray(label), list({id(part[1]): part[1] for part in found.groups}.values()), labels, row_weight
-    )
+    groups = list({id(part[1]): part[1] for part in found.groups}.values())
+    cells, left_out = _cells(np.asarray(label), groups, labels, row_weight), [g.value for g in groups if not g.bound]
+    reasons = _reasons(auc, parts, cells, np.asarray(scores))
+    if left_out:
+        named = ", ".join(map(repr, left_out))
+        reasons.append(f"The largest gap does not count groups that the fit left out for their few rows: {named}.")
     return Measured(
         metric=metric,
         confidence=confidence,
@@ -361,18 +366,84 @@ def _result(
         cells=cells,
         positive=labels[1],
         negative=labels[0],
-        reasons=tuple(_reasons(auc, parts, cells, np.asarray(scores))),
+        reasons=tuple(reasons),
+        left_out=tuple(left_out),
     )
+
+
+def _group_gap(part: Any, labels: tuple[Any, Any], confidence: float) -> GroupGap:
+    """Return the gap of a metric, a group and three statistics, as :class:`_Statistics` has them."""
+    one, group, first, second, signed = part
+    estimate = signed.estimate(confidence)
+    return GroupGap(
+        metric=one.name,
+        group=group.value,
+        rest=group.rest,
+        first=first.estimate(confidence),
+        second=second.estimate(confidence),
+        signed=estimate,
+        gap=abs(signed).estimate(confidence),
+        favours=in_words(one, first.value, second.value, estimate, group, labels),
+    )
+
+
+def worst_pair(
+    scores: Any,
+    label: Any,
+    groups: Sequence[GroupSigns],
+    metric: FairnessMetric | MetricSet,
+    labels: tuple[Any, Any],
+    row_weight: Any = None,
+    confidence: float = 0.95,
+) -> GroupGap | None:
+    """Return the two of several groups whose gap, on their rows alone, is the largest; None of two groups.
+
+    Arguments and errors are those of :func:`measured`. Intervals allow for as many pairs as there are.
+    """
+    if len(groups) < 3:
+        return None
+    scores, label, bound = np.asarray(scores), np.asarray(label), [group for group in groups if group.bound]
+    cases: list[tuple[FairnessMetric, GroupSigns, GroupSigns]] = []
+    for one in metric.members:
+        orders = itertools.combinations if _either_way(one) else itertools.permutations
+        cases += [(one, a, b) for a, b in orders(bound, 2)]
+    each, gaps, best = 1.0 - (1.0 - confidence) / len(cases), [], None
+    for one, a, b in cases:  # one after the other, since statistics hold a number for each row
+        inside = (a.signs > 0) | (b.signs > 0)
+        pair = GroupSigns(a.value, b.value, a.signs[inside])
+        weight = None if row_weight is None else np.asarray(row_weight)[inside]
+        (part,) = _Statistics.of(scores[inside], label[inside], [pair], one, weight).groups
+        gaps.append(abs(part[-1]).estimate(each))
+        if best is None or _value_of(gaps[-1]) > _value_of(best.gap):
+            best = _group_gap(part, labels, each)
+    return None if best is None else replace(best, gap=_simultaneous(gaps))
+
+
+def _either_way(metric: FairnessMetric) -> bool:
+    """Whether the gap between two groups is the same whichever is the protected one."""
+    subsets = [subset for subset in metric.subsets if isinstance(subset, Subset)]
+    if len(subsets) < len(metric.subsets):
+        return False
+    one, other, two, last = subsets
+    turned = [Subset(subset.label, _TURNED[subset.group]) for subset in subsets]
+    return turned in ([two, last, one, other], [other, one, last, two])
+
+
+_TURNED: dict[Any, Any] = {1: -1, -1: 1, None: None}
 
 
 def _largest(found: _Statistics, confidence: float) -> AUCEstimate | None:
     """Return the largest gap, with an interval that allows for its being one of several."""
-    if len(found.groups) < 2:
-        return abs(found.groups[0][-1]).estimate(confidence) if found.groups else None
-    each = 1.0 - (1.0 - confidence) / len(found.groups)
-    gaps = [abs(signed).estimate(each) for *_, signed in found.groups]
+    bound = [abs(signed) for _, group, *_, signed in found.groups if group.bound]
+    if len(bound) < 2:
+        return bound[0].estimate(confidence) if bound else None
+    return _simultaneous([gap.estimate(1.0 - (1.0 - confidence) / len(bound)) for gap in bound])
+
+
+def _simultaneous(gaps: Sequence[AUCEstimate]) -> AUCEstimate:
+    """Return the largest of several gaps, with an interval made of those of all."""
     unknown = [gap.reason for gap in gaps if gap.reason]
-    largest = max(gaps, key=lambda gap: -1.0 if math.isnan(gap.value) else gap.value)
+    largest = max(gaps, key=_value_of)
     if unknown:
         return replace(largest, lower=math.nan, upper=math.nan, reason=unknown[0])
     return replace(largest, lower=max(gap.lower for gap in gaps), upper=max(gap.upper for gap in gaps))
@@ -463,8 +534,34 @@ def _same_ranks(one: Any, other: Any) -> bool:
     return bool(np.array_equal(first, second))
 
 
+def smallest_subset(
+    label: Any, groups: Iterable[GroupSigns], metric: FairnessMetric | MetricSet, labels: tuple[Any, Any]
+) -> tuple[int, str]:
+    """Return how many rows the smallest set has that a gap is measured on, and which these are, in words."""
+    sizes = [
+        (int(size), _phrase(subset, group, labels))
+        for one, group in itertools.product(metric.members, groups)
+        for size, subset in zip(one.masks(label, group.signs).sum(axis=0), one.subsets, strict=True)
+    ]
+    return min(sizes, key=lambda size: size[0])
+
+
 def _size_of_gap(part: GroupGap) -> float:
-    return -1.0 if math.isnan(part.gap.value) else part.gap.value
+    return _value_of(part.gap)
+
+
+def _value_of(gap: AUCEstimate) -> float:
+    return -1.0 if math.isnan(gap.value) else gap.value
+
+
+def _as_dict(part: GroupGap) -> dict[str, Any]:
+    return {
+        "metric": part.metric,
+        "group": _plain(part.group),
+        "rest": _plain(part.rest),
+        "favours": part.favours,
+        **{name: getattr(part, name).as_dict() for name in ("first", "second", "signed", "gap")},
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,16 @@ from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.files import Scratch
 from minmaxcon.memory import memory_limit
 from minmaxcon.metrics import PairCounts, ScoreRuns
-from minmaxcon.tables import Column, ColumnEncoding, LibsvmEncoding, Table, TableBlocks, TableEncoding, file_format
+from minmaxcon.tables import (
+    Column,
+    ColumnEncoding,
+    LibsvmEncoding,
+    Table,
+    TableBlocks,
+    TableEncoding,
+    file_format,
+    require_categories,
+)
 
 from .bounds import Details
 from .evaluation import rounding_of
@@ -363,6 +372,9 @@ class _Rows:
         self.counts = {out: self._counted(whole, out) for out in (False, True)}
         self._require_cells()
         self.rows = int(self._counted(own, False).sum())
+        for name in self.features:
+            if whole.kinds[name]:
+                require_categories(self.name, name, len(whole.seen[name]), sum(whole.pairs.values()))
         self.encoding = TableEncoding(
             tuple(
                 ColumnEncoding(name, tuple(sorted(whole.seen[name])) if whole.kinds[name] else None)

@@ -42,6 +42,7 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False, *, rows_at_hand:
     kappa, gaps = _bound_of(estimator)
     held_out = held_out or estimator.validation_fraction is not None
     _check_demand(estimator, kappa, held_out)
+    _check_least(estimator, rows_at_hand)
     several = isinstance(resolve_metrics(estimator.metric), MetricSet)
     if several and (kappa is not None or estimator.method != "following"):
         remedy = 'several metrics are bound with max_gap and method "following" only; give one metric.'
@@ -56,6 +57,11 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False, *, rows_at_hand:
     if estimator.monotonic_cst is not None and (kappa is not None or estimator.method != "following"):
         remedy = 'acts with max_gap and method "following" only; leave it out.'
         raise mm.InvalidInput("monotonic_cst", estimator.monotonic_cst, remedy)
+    if estimator.max_iter is not None:
+        whole("max_iter", estimator.max_iter)
+        if kappa is not None or estimator.method != "following":
+            remedy = 'acts with max_gap and method "following" only; leave it out, and give a time_limit.'
+            raise mm.InvalidInput("max_iter", estimator.max_iter, remedy)
     if kappa is not None and estimator.objective is not None:
         raise mm.InvalidInput("objective", estimator.objective, "needs max_gap; leave it out.")
     target = Target(
@@ -65,6 +71,7 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False, *, rows_at_hand:
         radius=estimator.radius,
         method=estimator.method,
         demand=estimator.demand,
+        iterations=estimator.max_iter,
         early_stopping=_early_stopping(estimator, kappa, held_out, rows_at_hand),
         time_limit=estimator.time_limit,
         seed=seed,
@@ -92,6 +99,20 @@ def _check_demand(estimator: Any, kappa: float | None, held_out: bool) -> None:
     if estimator.demand == "new_rows" and (kappa is not None or held_out or estimator.method != "following"):
         remedy = 'leaves rows out by itself, with max_gap and method "following": leave out kappa and held-out rows.'
         raise mm.InvalidInput("demand", "new_rows", remedy)
+
+
+def _check_least(estimator: Any, rows_at_hand: bool) -> None:
+    least = estimator.min_rows_per_cell
+    if least is None:
+        return
+    whole("min_rows_per_cell", least)
+    if not rows_at_hand:
+        raise mm.InvalidInput(
+            "min_rows_per_cell", least, "is for rows at hand, of which all groups are known: use fit."
+        )
+    if checked_use_group(estimator.use_group):
+        remedy = "leaves groups out, and use_group gives each one a shift: leave one of the two out."
+        raise mm.InvalidInput("min_rows_per_cell", least, remedy)
 
 
 def _bound_of(estimator: Any) -> tuple[float | None, tuple[float, ...]]:

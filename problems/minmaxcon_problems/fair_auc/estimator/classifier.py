@@ -105,6 +105,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     protected : object, optional
         The protected value of the sensitive features, against all others. By default, of two values, the one with
         fewer rows; of more, each one against the rest, and the largest gap is bound.
+    min_rows_per_cell : int, optional
+        Of more than two groups, those with fewer rows of either label are left out of the bound, named by a warning and
+        ``reason_``; they still count among the rest, with which others are compared. By default none is left out.
     unknown : {"refuse", "own_group", "drop"}
         What a missing value of the sensitive features is: an error, the group "unknown", or a row to leave out.
     use_group : bool, "shift" or "coefficients"
@@ -124,6 +127,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         For a module, an upper bound on its absolute scores, 100 by default.
     solver : Solver, optional
         For ``kappa``; by default what :func:`minmaxcon.solve` chooses for a linear model, and ``IQRC()`` for others.
+    max_iter : int, optional
+        Most outer steps of a solve under ``max_gap``, 200 by default. A fit that uses them up meets its target, and may
+        fall short of the best AUC: the status is ``BUDGET``, and a ``ConvergenceWarning`` tells of it.
     time_limit : float, optional
         Seconds that a fit may take, after which it returns the best model so far; where that does not meet the target
         the status is ``UNFINISHED``. A limit that is not reached changes nothing.
@@ -223,6 +229,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         early_stopping: bool = False,
         positive: Any = None,
         protected: Any = None,
+        min_rows_per_cell: int | None = None,
         unknown: Literal["refuse", "own_group", "drop"] = "refuse",
         use_group: bool | Literal["shift", "coefficients"] = False,
         calibration: Literal["all", "by_group"] = "all",
@@ -230,6 +237,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         radius: float = 10.0,
         score_bound: float | None = None,
         solver: mm.Solver | None = None,
+        max_iter: int | None = None,
         time_limit: float | None = None,
         max_rows_per_cell: int = 4096,
         random_state: Any = None,
@@ -248,6 +256,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.early_stopping = early_stopping
         self.positive = positive
         self.protected = protected
+        self.min_rows_per_cell = min_rows_per_cell
         self.unknown = unknown
         self.use_group = use_group
         self.calibration = calibration
@@ -255,6 +264,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.radius = radius
         self.score_bound = score_bound
         self.solver = solver
+        self.max_iter = max_iter
         self.time_limit = time_limit
         self.max_rows_per_cell = max_rows_per_cell
         self.random_state = random_state
@@ -305,7 +315,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         ConvergenceWarning
             The target was not met, or the model gives all rows one score.
         UserWarning
-            No sensitive features; probabilities that are off in a group by more than 0.05 and chance.
+            No sensitive features; groups that ``min_rows_per_cell`` leaves out, or that differ in case or spaces only;
+            probabilities that are off in a group by more than 0.05 and chance.
         """
         if isinstance(y, str):
             if X_val is not None:
@@ -689,6 +700,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         known: dict[str, Any] = {"groups": result.groups} if result.constrained else {}
         if result.constrained and not result.several:
             known["group_values"] = result.group_values
+        elif result.several:
+            known["left_out"] = [value for value in result.groups if value not in result.compared]
         return LabelledScores(
             y,
             sensitive_features,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -185,7 +186,9 @@ def _missing(column: Any) -> Any:
     if column.dtype.kind in "mM":
         return np.isnat(column)
     if column.dtype.kind == "U":
-        return column == "nan"  # what NumPy makes of a missing value between texts
+        return (column == "nan") | (
+            column == ""
+        )  # what NumPy makes of missing values between texts, and what files have
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
     return np.array([_is_missing(value) for value in column], dtype=np.bool_)
@@ -193,6 +196,8 @@ def _missing(column: Any) -> Any:
 
 def _is_missing(value: Any) -> bool:
     # NaN is the one number that differs from itself; pandas' NA compares to neither, and has this name.
+    if isinstance(value, str):
+        return not value
     named = value is None or type(value).__name__ in ("NAType", "NaTType")
     return named or (isinstance(value, float | np.floating) and bool(value != value))
 
@@ -235,18 +240,33 @@ def require_numbers(X: Any) -> None:
     if not pandas_like and not nw.dependencies.is_polars_dataframe(X):
         return
     words: dict[Any, Any] = {}
+    unique: list[Any] = []
     missing: dict[Any, int] = {}
     for place, name in enumerate(X.columns):
-        row, value = _first_no_number(np.asarray(X.iloc[:, place] if pandas_like else X[:, place]))
+        cells = np.asarray(X.iloc[:, place] if pandas_like else X[:, place])
+        row, value = _first_no_number(cells)
         if value is not None:
             words[name] = value
+            texts = {cell for cell in cells.tolist() if isinstance(cell, str)}
+            if texts and all(map(_DECIMAL_COMMA.fullmatch, texts)):
+                raise DataError(
+                    "X",
+                    f"column {name!r} holds numbers with decimal commas, such as {value!r}; make numbers of them,"
+                    " such as by read_csv(..., decimal=',').",
+                )
+            if len(texts) > max(_MOST_TEXTS, len(cells) // 2):
+                unique.append(name)
         elif row is not None:
             missing[name] = row
     if words:
+        apart = ""
+        if unique:
+            told = _told(unique, "has", "have")
+            apart = f"{told} another text in nearly every row, which tells nothing of others: leave out such columns; "
         raise DataError(
             "X",
-            f"{_told(words, 'holds', 'hold')} words, such as {next(iter(words.values()))!r}; encode them in a pipeline,"
-            " such as make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [...]),"
+            f"{_told(words, 'holds', 'hold')} words, such as {next(iter(words.values()))!r}; {apart}encode them in a"
+            " pipeline, such as make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [...]),"
             " remainder='passthrough'), FairAUCClassifier()), and leave out identifiers and free text.",
         )
     if missing:
@@ -257,6 +277,12 @@ def require_numbers(X: Any) -> None:
             " missing cells in a pipeline, such as make_pipeline(SimpleImputer(), FairAUCClassifier()), or leave the"
             " rows out.",
         )
+
+
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
+
+_MOST_TEXTS = 20
+"""Different texts from which a column with more of them than half of the rows is no category."""
 
 
 def _told(names: Iterable[Any], one: str, several: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.metrics import make_scorer
 
 from minmaxcon.checks import number
 from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.labelled import listed
-from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured, compared, measured
+from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured, compared, gap_and_area, measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 
 from .inputs import (
@@ -46,7 +48,8 @@ class LabelledScores:
 
     ``y`` has labels among ``labels`` (negative, positive) where these are given, else any two; the positive one is then
     ``positive``, by default the last in sorted order. Groups are compared as :func:`group_signs` has them; ``groups``
-    are the values that may occur, if that is known. Raises DataError or InvalidInput for what cannot be used.
+    are the values that may occur, if that is known, of which ``left_out`` do not count in the largest gap. Raises
+    DataError or InvalidInput for what cannot be used.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class LabelledScores:
         labels: tuple[Any, Any] | None = None,
         groups: Sequence[Any] | None = None,
         group_values: tuple[Any, Any] | None = None,
+        left_out: Sequence[Any] = (),
         unknown: str = "refuse",
     ) -> None:
         require_aligned({"y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
@@ -98,11 +102,11 @@ class LabelledScores:
                 pairs = [] if group_values is None else [(group_values[1], group_values[0])]
             for value, rest in pairs:
                 signs = np.where(np.array([v == value for v in values.tolist()]), 1, -1).astype(np.int8)
-                self._groups.append(GroupSigns(value, rest, signs))
+                self._groups.append(GroupSigns(value, rest, signs, value not in left_out))
 
     def _arguments(self) -> tuple[Any, list[GroupSigns], Any]:
         kept = self._kept
-        groups = [GroupSigns(group.value, group.rest, group.signs[kept]) for group in self._groups]
+        groups = [replace(group, signs=group.signs[kept]) for group in self._groups]
         return self._label[kept], groups, None if self._weight is None else self._weight[kept]
 
     def _checked(self, scores: Any) -> Any:
@@ -127,6 +131,11 @@ class LabelledScores:
         return measured(
             self._checked(scores), label, groups, metric, self.labels, row_weight=weight, confidence=confidence
         )
+
+    def gap_and_area(self, scores: Any, metric: FairnessMetric | MetricSet) -> tuple[AUCEstimate, AUCEstimate]:
+        """Return the largest gap and the AUC of scores (n,)."""
+        label, groups, weight = self._arguments()
+        return gap_and_area(self._checked(scores), label, groups, metric, weight)
 
     def compared(self, one: Any, other: Any, metric: FairnessMetric | MetricSet, confidence: float) -> Compared:
         """Compare two scores (n,) of the rows."""
@@ -252,10 +261,10 @@ def _gap_and_area(
     scores = np.asarray(y_score)
     if scores.dtype.kind != "f":  # labels, as scikit-learn's search for a threshold has them
         scores = (scores == rows.labels[1]).astype(np.float64)
-    found = rows.measured(scores, metric, 0.95)
-    if found.gap is None or not found.gap.defined:
-        raise DataError("scorer", f"the {metric.name} gap is undefined: {' '.join(found.reasons)}")
-    return found.gap.value, found.auc.value
+    gap, area = rows.gap_and_area(scores, metric)
+    if not gap.defined:
+        raise DataError("scorer", f"the {metric.name} gap is undefined: {gap.reason}.")
+    return gap.value, area.value
 
 
 def _unrouted() -> InvalidInput:

@@ -176,6 +176,9 @@ def _words(measured: Measured) -> str:
         rows.append([*([part.metric] if several else []), _group(part.group), *numbers])
     head = [*(["metric"] if several else []), "group", "first AUC", "second AUC", "difference"]
     note = "Each group against the rest: the two AUCs that the metric compares, and their difference."
+    if (pair := measured.worst_pair) is not None:
+        alone = f"{pair.metric} gap is largest between {_group(pair.group)} and {_group(pair.rest)}"
+        told += f"<p>Of two groups alone the {_text(f'{alone}: {_signed(pair.signed)}. {pair.favours}')}</p>"
     return told + _small(note) + _table(head, rows)
 
 

@@ -72,7 +72,8 @@ def given_rows(
 def training_rows(estimator: Any, given: Given) -> tuple[LabelledData, Any]:
     """Return labelled rows and the classes (2,), sorted, which say what positive and protected mean.
 
-    Raises DataError or InvalidInput where labels or groups are too few, or not those asked for.
+    Of several groups those are compared with the rest that have ``min_rows_per_cell`` rows of either label. Raises
+    DataError or InvalidInput where labels or groups are too few, or not those asked for.
     """
     classes, code = np.unique(given.labels, return_inverse=True)
     values = classes.tolist()
@@ -95,7 +96,34 @@ def training_rows(estimator: Any, given: Given) -> tuple[LabelledData, Any]:
         more_groups=more,
         groups=groups,
     )
-    return rows, classes
+    return _of_large_groups(rows, estimator.min_rows_per_cell), classes
+
+
+def _of_large_groups(rows: LabelledData, least: int | None) -> LabelledData:
+    """Leave out of the comparison each of several groups that has fewer rows of a label than ``least``."""
+    if least is None or not rows.groups:
+        return rows
+    members = [(value, signs > 0) for value, _, signs in rows.each_group]
+    if rows.more_groups is None:
+        members.append((rows.group_values[0], rows.group < 0))
+    counts = [[int((mine & (rows.label == sign)).sum()) for sign in (-1, 1)] for _, mine in members]
+    large = [k for k, count in enumerate(counts) if min(count) >= least]
+    if len(large) == len(members):
+        return rows
+    if len(large) < 2:
+        few = ", ".join(
+            f"{members[k][0]!r} has {count[0]:,} and {count[1]:,}" for k, count in enumerate(counts) if k not in large
+        )
+        raise InvalidInput(
+            "min_rows_per_cell",
+            least,
+            f"leaves fewer than two groups to compare ({few} rows of the labels {listed(rows.label_values)}): give more"
+            " rows, merge groups, or ask for fewer rows.",
+        )
+    signs, values = [rows.group, *rows.more_groups.T], tuple(members[k][0] for k in large)
+    more = np.stack([signs[k] for k in large[1:]], axis=1)
+    named = (f"not {values[0]}", values[0])
+    return replace(rows, group=signs[large[0]], more_groups=more, compared=values, group_values=named)
 
 
 def validation_rows(given: Given, rows: LabelledData) -> LabelledData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,18 +17,18 @@ from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
-from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.measured import is_constant
+from minmaxcon_problems.fair_auc.labelled import LabelledData, warn_of_alike
+from minmaxcon_problems.fair_auc.measured import GroupSigns, is_constant, smallest_subset, worst_pair
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows, fit_path, fit_target
-from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, timed_out
 
 from .asked import Asked, asked_of, model_of, signs_of, unbound
 from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_by_group
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
-from .inputs import feature_names
+from .inputs import SENSITIVE, feature_names
 from .shrinkage import Shrinkage, check_magnitude, chosen_shrinkage
 
 __all__ = ["FitWarning", "Fitted", "fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
@@ -188,6 +188,7 @@ def fit_rows(
     way = checked_use_group(estimator.use_group)
     if way and not constrained:
         raise mm.InvalidInput("use_group", estimator.use_group, "needs sensitive_features, of which none were given.")
+    warn_of_alike(groups, SENSITIVE)
     own = rows.feature_names
     if way:
         rows = rows_with_groups(rows, way)
@@ -260,17 +261,18 @@ def fit_rows(
             fit = _measured_as_given(
                 fitted, asked.target, (raw, raw_weight), (raw_validation, validation_weight), sampled, known
             )
-            told = " ".join(
-                filter(None, (_told_of_new_rows(left, fit, rows), _overfit(replace(fitted, fit=fit), rows)))
-            )
-            found.append(replace(fitted, fit=replace(fit, reason=f"{fit.reason} {told}") if told else fit))
+            told = _told_of_new_rows(left, fit, rows), _overfit(replace(fitted, fit=fit), rows)
+            found.append(replace(fitted, fit=_with_reasons(fit, told)))
         return found
 
     found = trained(asked.gaps)
     if sampled and constrained and validation is None and not folds:
         found = held_on_all(trained, found)
+    if constrained:
+        given = (raw, raw_weight) if raw_validation is None else (raw_validation, validation_weight)
+        found = [replace(one, fit=_with_reasons(one.fit, _told_of_groups(one, asked.target, *given))) for one in found]
     best = _best_of(found)
-    _warn_of(found[best], judged)
+    _warn_of(found[best], judged, asked)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
 
 
@@ -340,7 +342,7 @@ _FOLDS, _ROUNDS, _IN_A_FOLD = 5, 2, 5
 def _folds(rows: LabelledData, target: Target) -> list[tuple[Any, Any]]:
     """Return the folds that tell of new rows; raises DataError where a combination has too few rows for them."""
     code, least = _cells(rows), _FOLDS * _IN_A_FOLD
-    counts = np.bincount(code)
+    counts = np.bincount(code)[2 if rows.left_out else 0 :]  # rows of groups that are left out come first
     fewest = int(counts[counts > 0].min())
     if fewest < least:
         raise DataError(
@@ -363,6 +365,54 @@ def _told_of_new_rows(left: LeftOut | None, fit: FairFit, rows: LabelledData) ->
         return f"{said}."
     needed = int(np.ceil(fewest * (half / fit.max_gap) ** 2))
     return f"{said}; within {fit.max_gap:g} would take some {needed:,} rows where the smallest cell has {fewest:,}."
+
+
+_KNOWN = 500
+"""Rows of the smallest set behind a gap below which the reason of a fit says what the counts allow to be known."""
+
+_FEW_PREDICTED = 0.1
+"""Share of the positive rows below which the rows that are predicted to be positive are told of."""
+
+
+def _with_reasons(fit: FairFit, told: Iterable[str]) -> FairFit:
+    """Return the fit with more sentences in its reason."""
+    return replace(fit, reason=" ".join([fit.reason, *filter(None, told)]))
+
+
+def _told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weight: Any) -> list[str]:
+    """Say of the rows, as given, that a target is about what its bound and the counts do not assure."""
+    fit, found = fitted.fit, []
+    scores = fitted.direction * fitted.decision(rows.features)
+    groups = [GroupSigns(*group) for group in rows.each_group]
+    if len(fitted.groups) > 2 and not fitted.several:
+        protected = fitted.group_values[1]
+        others = ", ".join(repr(value) for value in fitted.groups if value != protected)
+        found.append(f"{protected!r} is compared with all others together: {others}.")
+    if rows.left_out:
+        found.append(f"Left out of the bound for their few rows: {', '.join(map(repr, rows.left_out))}.")
+    pair = worst_pair(scores, rows.label, groups, target.metric, rows.label_values, row_weight)
+    if pair is not None and fit.max_gap is not None and pair.gap.value > fit.max_gap:
+        found.append(
+            f"Each group is bound against the rest; between {pair.group!r} and {pair.rest!r} alone the {pair.metric}"
+            f" gap is {pair.gap.value:.3g}."
+        )
+    count, which = smallest_subset(rows.label, groups, target.metric, rows.label_values)
+    if count < _KNOWN and fitted.left_out is None and not is_constant(scores):
+        said = f"The smallest set behind the gap, {which}, has {count} row{'s' if count > 1 else ''}:"
+        new = fit.gap.for_new_rows(1.0)
+        if np.isnan(new.lower):
+            found.append(f"{said} nothing can be known of the gap of new rows.")
+        else:
+            found.append(
+                f"{said} on as many new rows chance alone may make it anything from {new.lower:.2g} to {new.upper:.2g}."
+            )
+    predicted, positive = int((scores > 0).sum()), int((rows.label > 0).sum())
+    if predicted < _FEW_PREDICTED * positive:
+        found.append(
+            f"The label {rows.label_values[1]!r} is predicted for {predicted:,} of {len(rows):,} rows, of which"
+            f" {positive:,} have it: predict asks for a probability above 1/2, TunedThresholdClassifierCV for another."
+        )
+    return found
 
 
 MANY = 200_000
@@ -433,16 +483,37 @@ def _best_of(path: list[Fitted]) -> int:
     return min(near, key=lambda k: (path[k].fit.max_gap or 0.0, k))
 
 
-def _warn_of(fitted: Fitted, judged: LabelledData) -> None:
+def _more_work(fit: FairFit, asked: Asked) -> str:
+    """Say how a search that ended early can go on; nothing where it did not, or where that was asked for."""
+    if fit.status is not mm.Status.BUDGET or fit.solution.status is not mm.Status.BUDGET or asked.target.early_stopping:
+        return ""
+    if timed_out(fit.solution):
+        return "Give a longer time_limit."
+    if asked.kappa is not None:
+        return "Give a solver of more steps."
+    if asked.target.method != "following":
+        return 'Use method="following".'
+    if "outer steps" in fit.solution.reason:
+        return "Give a larger max_iter."
+    return "Give a larger alpha, or leave out features that depend on each other."
+
+
+def _warn_of(fitted: Fitted, judged: LabelledData, asked: Asked) -> None:
     """Warn of all that a user of the model should know."""
     fit, told = fitted.fit, _overfit(fitted, judged)
-    if fit.status in _MISSED:
-        warnings.warn(f"{fit.status}: {fit.reason}", FitWarning, stacklevel=4)
+    more = _more_work(fit, asked)
+    if fit.status in _MISSED or more:
+        warnings.warn(f"{fit.status}: {fit.reason} {more}".rstrip(), FitWarning, stacklevel=4)
     if is_constant(fit.model.predict(fit.parameters, judged.features)):
         message = "The model gives all rows one score: its AUC is one half, and its gap 0 says nothing."
         warnings.warn(message, ConvergenceWarning, stacklevel=4)
     if told:
         warnings.warn(told, FitWarning, stacklevel=4)
+    if judged.left_out:
+        named = ", ".join(map(repr, judged.left_out))
+        warnings.warn(
+            f"Groups with fewer than min_rows_per_cell rows are left out of the bound: {named}.", stacklevel=4
+        )
     off = [one for one in fitted.calibration if one.apparent]
     if off:
         worst = max(off, key=lambda one: abs(one.error))

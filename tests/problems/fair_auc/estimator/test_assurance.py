@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
@@ -19,7 +21,7 @@ from minmaxcon_problems.fair_auc import FairAUCClassifier
 from minmaxcon_problems.fair_auc.estimator.asked import asked_of
 from minmaxcon_problems.fair_auc.estimator.inputs import sensitive_column
 from minmaxcon_problems.fair_auc.target import fit as fit_module
-from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, gap_by_pairs
+from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, every_pair, gap_by_pairs
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +43,56 @@ def tiny_minority(seed: int) -> Rows:
     return Rows(np.stack([first, rng.normal(size=208)], axis=1), label, group)
 
 
+def minority_with(positives: int) -> Rows:
+    """Rows of which the protected ones have so many positives."""
+    rows = biased_rows(200, 6)
+    return rows.take(np.r_[np.flatnonzero((rows.group == "a") | (rows.y == "no")), _positives(rows)[:positives]])
+
+
+def _positives(rows: Rows) -> Any:
+    return np.flatnonzero((rows.group == "b") & (rows.y == "yes"))
+
+
+@pytest.mark.parametrize("positives", [1, 2])
+def test_what_a_few_protected_positives_allow_to_be_known(positives: int) -> None:
+    """In words of the counts: of one nothing, of two next to nothing, whatever gap the rows at hand have."""
+    rows = minority_with(positives)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = fitted(rows, "inter_group", objective="quadratic_auc", alpha=0.0)
+    said = "The smallest set behind the gap, rows labelled 'yes' of 'b', has"
+    if positives == 1:
+        assert f"{said} 1 row: nothing can be known of the gap of new rows." in found.reason_
+        assert np.isnan(found.gap_.upper)
+    else:
+        new = found.gap_.for_new_rows(1.0)
+        assert f"{said} 2 rows: on as many new rows chance alone may make it anything" in found.reason_
+        assert f"anything from {new.lower:.2g} to {new.upper:.2g}." in found.reason_
+        assert new.upper > 0.4
+
+
+def test_what_two_in_a_hundred_positives_allow_to_be_known() -> None:
+    """The interval of new rows, and that labels are hardly ever predicted; with many rows nothing is said."""
+    rng = np.random.default_rng(0)
+    group, first = np.where(rng.random(5000) < 0.4, "b", "a"), rng.normal(size=5000)
+    label = first + 1.5 * rng.normal(size=5000) > 3.7
+    X = np.stack([first, rng.normal(size=5000)], axis=1)
+    settings = {"objective": "quadratic_auc", "alpha": 0.0, "max_gap": 0.3}
+    rare = fitted(Rows(X, label, group), "inter_group", **settings)
+    assert label.mean() == pytest.approx(0.02, abs=0.005)
+    count = int((label & (group == "b")).sum())
+    assert f"rows labelled True of 'b', has {count} rows: on as many new rows chance alone may" in rare.reason_
+    predicted = int(rare.predict(X).sum())
+    assert predicted < 0.1 * label.sum()
+    assert f"The label True is predicted for {predicted} of 5,000 rows, of which {label.sum()} have it" in rare.reason_
+    common = fitted(Rows(X, first > 0, group), "inter_group", **settings)
+    assert "smallest set" not in common.reason_
+    assert "predicted for" not in common.reason_
+
+
 @pytest.mark.rel
 def test_the_upper_end_of_a_separated_minority_promises_nothing() -> None:
-    for seed in (0, 1):
+    for seed in range(20):
         rows = tiny_minority(seed)
         with pytest.warns(ConvergenceWarning):
             found = fitted(rows, "intra_group", max_gap=0.05, demand="upper", validation_fraction=0.5)
@@ -64,6 +113,83 @@ def test_a_limit_that_is_not_reached_changes_no_bit(few: Rows) -> None:
     free, limited = fitted(few), fitted(few, time_limit=600.0)
     assert free.coef_.tobytes() == limited.coef_.tobytes()
     assert (free.status_, free.reason_) == (limited.status_, limited.reason_)
+
+
+@pytest.mark.rel
+@pytest.mark.parametrize("settings", [{"max_gap": [0.2, 0.05]}, {"model": "mlp", "n_init": 2}])
+def test_a_limit_that_is_not_reached_changes_no_bit_of_any_fit(few: Rows, settings: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        free, limited = fitted(few, **settings), fitted(few, time_limit=600.0, **settings)
+    for one, other in zip(free.path_, limited.path_, strict=True):
+        assert one.decision_function(few.X).tobytes() == other.decision_function(few.X).tobytes()
+        assert (one.status_, one.reason_, one.gap_, one.price_) == (
+            other.status_,
+            other.reason_,
+            other.gap_,
+            other.price_,
+        )
+
+
+def test_a_search_that_ends_early_warns_and_names_the_remedy(few: Rows) -> None:
+    """As scikit-learn's do: with few steps, and of little time, though the target is met."""
+    with pytest.warns(ConvergenceWarning, match=r"outer steps the true measure meets its target\..* a larger max_iter"):
+        found = fitted(few, max_gap=0.3, max_iter=2)
+    assert found.status_ is mm.Status.BUDGET
+    assert found.n_iter_ == 2
+    assert found.gap_.value <= 0.3
+    with pytest.warns(ConvergenceWarning, match="Give a solver of more steps"):
+        fitted(few, kappa=0.3, solver=mm.SFLS(oracle=mm.SMD(steps=5), levels=1))
+
+
+@pytest.mark.filterwarnings("ignore:budget.*Give a larger alpha, or leave out features that depend on each other")
+def test_features_that_depend_on_each_other_are_no_harm() -> None:
+    """Copies up to rounding, nearly so, and sums: fits end as solved, or say so, with the AUC of the features alone."""
+    rows, rng = biased_rows(200, 1), np.random.default_rng(0)
+    noise = rng.normal(size=(200, 2)) * [1e-9, 1e-4]
+    more = rows._replace(X=np.c_[rows.X, rows.X @ rng.normal(size=(4, 2)), rows.X[:, :2] * (1.0 + noise)])
+    for alpha in (None, 0.0):
+        for gap in (0.05, 1.0):
+            own, found = (fitted(one, "inter_group", max_gap=gap, alpha=alpha) for one in (rows, more))
+            assert found.status_ is mm.Status.SOLVED or alpha == 0.0
+            assert found.gap_.value <= gap
+            assert found.auc_.value >= own.auc_.value - (1e-3 if alpha == 0.0 else 5e-3)  # another penalty is chosen
+    plain = LogisticRegression(C=1.0).fit((more.X - more.X.mean(axis=0)) / more.X.std(axis=0), more.y)
+    ranked = plain.decision_function((more.X - more.X.mean(axis=0)) / more.X.std(axis=0))
+    yes = rows.y == "yes"
+    assert found.auc_.value >= every_pair(ranked[yes], ranked[~yes]) - 1e-3
+
+
+def test_classes_that_are_separated_end_as_solved_and_say_what_they_know() -> None:
+    rng = np.random.default_rng(0)
+    group, X = np.where(rng.random(120) < 0.5, "b", "a"), rng.normal(size=(120, 5))
+    rows = Rows(X, X[:, 0] - X[:, 1] > 0, group)
+    assert fitted(rows, "inter_group", max_gap=0.05).auc_.value > 0.99
+    found = fitted(rows, "inter_group", max_gap=0.05, alpha=0.0)
+    assert found.auc_.value > 0.999
+    assert found.gap_.value < 2e-3
+    assert found.status_ is mm.Status.SOLVED
+    assert found.auc_.lower < 1.0  # though all of these rows are told apart
+    assert found.gap_.upper > 0.0
+    assert np.isfinite(found.coef_).all()
+    assert found.predict_proba(X).min() > 0.0
+
+
+def test_a_label_that_is_the_group_leaves_nothing_to_rank_fairly() -> None:
+    """Every AUC above one half is then as large a gap; where groups are compared within labels, a set is empty."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b"], 30)
+    rows = Rows(rng.normal(size=(60, 3)) + (group == "b")[:, None], group, group)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = fitted(rows, "group", max_gap=0.05, objective="quadratic_auc", alpha=0.0, max_iter=20)
+    assert found.auc_.value - 0.5 == pytest.approx(found.gap_.value, abs=1e-12)
+    met = found.gap_.value <= 0.05
+    assert met == (found.status_ is not mm.Status.OUT_OF_REACH)
+    assert met or any(str(found.status_) in str(warning.message) for warning in told)
+    assert found.price_ > 0.1
+    with pytest.raises(DataError, match="no row is in the subset"):
+        fitted(rows, "inter_group")
 
 
 def test_each_solve_may_take_all_the_time_that_is_left(few: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,14 +245,14 @@ def test_a_model_that_has_no_time_to_become_fair_is_unfinished(few: Rows, monkey
     assert found.gap_.value > 0.1
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("standardize", [True, False])
-def test_measures_are_those_of_the_decision_function(few: Rows, sparse: bool, standardize: bool) -> None:
+def test_measures_are_those_of_the_decision_function(few: Rows, kind: str, standardize: bool) -> None:
     """Also where columns are constant up to rounding, such as shares and their sum."""
     shares = np.random.default_rng(0).dirichlet(np.ones(3), 120)
     scaled = (few.X - few.X.mean(axis=0)) / few.X.std(axis=0)
-    X = np.c_[scaled, shares, shares.sum(axis=1)] + (0.0 if sparse else 1e3)
-    X = csr_matrix(X) if sparse else X
+    X = np.c_[scaled, shares, shares.sum(axis=1)] + (1e3 if kind == "dense" else 0.0)
+    X = csr_matrix(X) if kind == "sparse" else X.astype(np.float32 if kind == "float32" else np.float64)
     rows = Rows(X, few.y, few.group)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -134,6 +260,12 @@ def test_measures_are_those_of_the_decision_function(few: Rows, sparse: bool, st
     scores = found.decision_function(X)
     assert found.gap_.value == pytest.approx(gap_by_pairs("group", scores, rows), abs=1e-12)
     assert found.measure(X, rows.y, sensitive_features=rows.group).gap == found.gap_
+    yes, fit = rows.y == "yes", found._fitted.fit
+    assert found.auc_.value == pytest.approx(every_pair(scores[yes], scores[~yes]), abs=1e-12)
+    best = replace(found._fitted, fit=replace(fit, parameters=fit.free_parameters)).decision(X.astype(np.float64))
+    price = every_pair(best[yes], best[~yes]) - found.auc_.value
+    assert found.price_ == pytest.approx(max(price, 0.0), abs=1e-12)
+    assert found.price_ > 0
     assert np.abs(found.coef_[0, -1]) < 1e3
 
 
@@ -193,6 +325,8 @@ OTHER = {
     "method": "bounds",
     "demand": "upper",
     "validation_fraction": 0.3,
+    "min_rows_per_cell": 3,
+    "max_iter": 3,
     "use_group": True,
     "calibration": "by_group",
     "standardize": False,
@@ -215,6 +349,10 @@ REFUSED = {
         ("method", "monotonic_cst"),
         ("alpha", "method"),
         ("kappa", "method"),
+        ("kappa", "max_iter"),
+        ("method", "max_iter"),
+        ("use_group", "min_rows_per_cell"),
+        ("calibration", "min_rows_per_cell"),
         ("kappa", "demand"),
         ("model", "method"),
         ("objective", "method"),
@@ -281,6 +419,8 @@ def test_every_option_acts() -> None:
             base = beside.get(name, {})
             if name == "score_bound":
                 continue  # bounds a set of offsets that seldom matters; tests of models try it
+            if name == "min_rows_per_cell":
+                continue  # is about more than two groups; tests of groups try it
             if name == "random_state":
                 base = {"validation_fraction": 0.3}  # the split; a linear model itself has nothing random
             one, other = fitted(rows, **base), fitted(rows, **base, **{name: value})

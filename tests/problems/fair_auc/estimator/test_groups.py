@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
-from minmaxcon_problems.fair_auc import FairAUCClassifier, measure_scores
+from minmaxcon_problems.fair_auc import METRICS, FairAUCClassifier, measure_scores, resolve_metric
 from tests.cases import promises
 from tests.problems.fair_auc.estimator.samples import Rows, every_pair
 
@@ -58,6 +61,13 @@ def test_the_largest_gap_of_three_groups_is_bound(three: Rows, metric: str, obje
     assert told.gap == found.gap_
     # one interval of three allows for the choice of the largest
     assert told.gap.upper > max(part.gap.upper for part in told.groups)
+    # two groups alone differ by more than each from the rest, and the fit says so
+    pair = told.worst_pair
+    assert pair is not None
+    assert pair.gap.value >= max(gaps.values())
+    said = f"between {pair.group!r} and {pair.rest!r} alone the {metric} gap is {pair.gap.value:.3g}."
+    assert (said in found.reason_) == (pair.gap.value > 0.05)
+    assert pair.gap.value > 0.05 or metric != "group"
     apart = found.compare(free, three.X, three.y, sensitive_features=three.group)
     assert set(apart.signed_gaps) == {"a", "b", "c"}
     assert apart.gap is not None
@@ -119,6 +129,35 @@ def test_missing_groups_are_what_the_user_says(three: Rows, absent: Any) -> None
         assert sum(stream.gap_.counts[:2]) == (400 if unknown == "own_group" else 340)
 
 
+@pytest.mark.parametrize("absent", [None, float("nan"), ""])
+def test_missing_groups_are_met_alike_wherever_rows_are_given(three: Rows, absent: Any) -> None:
+    """Refused, left out or a group of their own, in measures, comparisons and rows to judge by, as in training."""
+    settings = {"objective": "quadratic_auc", "alpha": 0.0, "max_gap": 1.0}
+    group = three.group.astype(object)
+    group[:60] = absent
+    kept = three.take(np.r_[60:400])
+    refused, dropped = fitted(three, **settings), fitted(three, unknown="drop", **settings)
+    given = {"X": three.X, "y": three.y, "sensitive_features": group}
+    with pytest.raises(DataError, match="sensitive_features: is missing in 60 of 400 rows"):
+        refused.measure(**given)
+    with pytest.raises(DataError, match="sensitive_features: is missing in 60 of 400 rows"):
+        refused.compare(three.X[:, 0], **given)
+    found = dropped.measure(**given)
+    assert found.gap == dropped.measure(kept.X, kept.y, sensitive_features=kept.group).gap
+    assert sum(cell.rows for cell in found.cells) == 340
+    assert dropped.compare(three.X[:, 0], **given).first.gap == found.gap
+    own = {"X_val": three.X, "y_val": three.y, "sensitive_features_val": group}
+    with pytest.raises(DataError, match="is missing in 60 of 400 rows"):
+        FairAUCClassifier("group", **settings).fit(three.X, three.y, sensitive_features=three.group, **own)
+    judged = FairAUCClassifier("group", unknown="drop", **settings)
+    judged.fit(three.X, three.y, sensitive_features=three.group, **own)
+    assert judged.gap_ == judged.measure(kept.X, kept.y, sensitive_features=kept.group).gap
+    named = FairAUCClassifier("group", unknown="own_group", **settings)
+    named.fit(three.X, three.y, sensitive_features=group, **own)
+    assert named.groups_ == ("a", "b", "c", "unknown")
+    assert named.gap_ == named.measure(**given).gap
+
+
 def test_measures_of_any_scores_compare_each_group(three: Rows) -> None:
     scores = three.X[:, 0]
     found = measure_scores(scores, three.y, sensitive_features=three.group, metric="group")
@@ -150,3 +189,139 @@ def test_a_group_without_rows_of_a_subset_is_named(three: Rows) -> None:
     group = np.where((three.group == "c") & (three.y == "no"), "a", three.group)
     with pytest.raises(DataError, match=r"group 'c' against the rest: no row is in the subset negative & protected"):
         fitted(three._replace(group=group), "inter_group")
+
+
+def gap_of_pair(metric: str, scores: Any, rows: Rows, one: str, other: str) -> float:
+    """The gap on the rows of two groups alone, the first one protected."""
+    inside = np.isin(rows.group, (one, other))
+    part, own = rows.take(inside), scores[inside]
+    masks = resolve_metric(metric).masks(np.where(part.y == "yes", 1, -1), np.where(part.group == one, 1, -1)).T
+    return abs(every_pair(own[masks[0]], own[masks[1]]) - every_pair(own[masks[2]], own[masks[3]]))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_two_groups_that_differ_most_are_told(three: Rows, metric: str) -> None:
+    scores = three.X[:, 0]
+    found = measure_scores(scores, three.y, sensitive_features=three.group, metric=metric)
+    pair = found.worst_pair
+    assert pair is not None
+    gaps = {two: gap_of_pair(metric, scores, three, *two) for two in itertools.permutations("abc", 2)}
+    assert pair.gap.value == pytest.approx(max(gaps.values()), abs=1e-12)
+    assert gaps[pair.group, pair.rest] == pytest.approx(pair.gap.value, abs=1e-12)
+    assert abs(pair.signed.value) == pair.gap.value
+    # intervals of one pair of several are wider than that of the pair alone
+    two = three.take(np.isin(three.group, (pair.group, pair.rest)))
+    alone = measure_scores(two.X[:, 0], two.y, sensitive_features=two.group, metric=metric, protected=pair.group)
+    assert alone.worst_pair is None
+    assert alone.gap is not None
+    assert alone.gap.value == pytest.approx(pair.gap.value, abs=1e-12)
+    assert pair.gap.lower <= pair.gap.value
+    assert pair.gap.upper > alone.gap.upper
+    for text in (str(found), str(found.as_dict()["worst_pair"])):
+        assert repr(pair.group) in text
+        assert repr(pair.rest) in text
+
+
+def test_the_interval_of_the_worst_pair_covers_whichever_it_is() -> None:
+    """Three groups of one distribution: no two differ, though the largest of three differences is never 0."""
+    rng, covered = np.random.default_rng(0), 0
+    label, group = np.tile([0, 1], 45), np.repeat(list("abc"), 30)
+    for _ in range(60):
+        pair = measure_scores(rng.normal(size=90) + label, label, sensitive_features=group).worst_pair
+        assert pair is not None
+        covered += pair.gap.lower == 0.0
+    assert covered >= 54  # binomial(60, .95) with probability .996
+
+
+def with_a_few(rows: Rows, yes: int, no: int) -> Rows:
+    """Give so many rows of either label to a group of their own."""
+    group = rows.group.copy()
+    for label, count in (("yes", yes), ("no", no)):
+        group[np.flatnonzero(rows.y == label)[:count]] = "d"
+    return rows._replace(group=group)
+
+
+def test_small_groups_are_left_out_by_the_users_word_alone(three: Rows) -> None:
+    rows, settings = with_a_few(three, 4, 3), {"objective": "quadratic_auc", "alpha": 0.0}
+    all_bound = fitted(rows, **settings)
+    assert "The smallest set behind the gap, rows of 'd', has 7 rows" in all_bound.reason_
+    assert fitted(rows, min_rows_per_cell=3, **settings).coef_.tobytes() == all_bound.coef_.tobytes()
+    with pytest.warns(UserWarning, match=r"fewer than min_rows_per_cell rows are left out of the bound: 'd'\.$"):
+        found = fitted(rows, min_rows_per_cell=4, **settings)
+    assert "Left out of the bound for their few rows: 'd'." in found.reason_
+    scores = found.decision_function(rows.X)
+    gaps = {g: gap_against_the_rest("group", scores, rows, g) for g in "abcd"}
+    assert found.gap_.value == pytest.approx(max(gaps[g] for g in "abc"), abs=1e-12)
+    assert found.gap_.value <= 0.05 < gaps["d"]
+    told = found.measure(rows.X, rows.y, sensitive_features=rows.group)
+    assert told.gap == found.gap_
+    assert told.worst is not None
+    assert told.worst.group != "d"
+    assert told.left_out == ("d",)
+    assert {part.group: part.gap.value for part in told.groups} == pytest.approx(gaps, abs=1e-12)
+    assert any("left out for their few rows: 'd'" in reason for reason in told.reasons)
+    own = {"X_val": rows.X, "y_val": rows.y, "sensitive_features_val": rows.group}
+    model = FairAUCClassifier("group", max_gap=1.0, min_rows_per_cell=4, **settings)
+    with pytest.warns(UserWarning, match="left out of the bound"):
+        model.fit(rows.X, rows.y, sensitive_features=rows.group, **own)
+    assert len(model.gap_.counts) == 4
+    assert model.groups_ == ("a", "b", "c", "d")
+
+
+def test_a_group_without_rows_of_a_label_can_be_left_out(three: Rows) -> None:
+    rows, settings = with_a_few(three, 4, 0), {"objective": "quadratic_auc", "alpha": 0.0, "max_gap": 0.3}
+    with pytest.raises(DataError, match="group 'd' against the rest: no row is in the subset"):
+        fitted(rows, "intra_group", **settings)
+    with pytest.warns(UserWarning, match="left out of the bound: 'd'"):
+        found = fitted(rows, "intra_group", min_rows_per_cell=1, **settings)
+    assert found.gap_.value <= 0.3
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"min_rows_per_cell": 0}, "min_rows_per_cell=0: must be a whole number"),
+        (
+            {"min_rows_per_cell": 10**6},
+            r"min_rows_per_cell=1000000: leaves fewer than two groups .*'a' has \d+ and \d+",
+        ),
+        (
+            {"min_rows_per_cell": 150, "protected": "c"},
+            r"min_rows_per_cell=150: leaves fewer than two .*'c' has \d+ and",
+        ),
+        ({"min_rows_per_cell": 9, "use_group": True}, "min_rows_per_cell=9: leaves groups out, and use_group"),
+    ],
+)
+def test_least_sizes_that_cannot_be_kept_are_refused(three: Rows, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        fitted(three, **settings)
+    model = FairAUCClassifier(min_rows_per_cell=settings["min_rows_per_cell"])
+    with pytest.raises(InvalidInput, match=r"min_rows_per_cell=\d+: (is for rows at hand|must be a whole number)"):
+        model.partial_fit(three.X, three.y, sensitive_features=three.group)
+
+
+def test_groups_that_are_written_in_two_ways_are_told(three: Rows) -> None:
+    """Values of a text column that differ in case or spaces; one protected value is told what it is compared with."""
+    group = three.group.astype(object)
+    group[three.group == "b"] = np.where(np.arange((three.group == "b").sum()) % 2 > 0, "A ", "b")
+    rows = three._replace(group=group)
+    with pytest.warns(UserWarning, match=r"sensitive_features has 'a' and 'A ', which differ in case|'A ' and 'a'"):
+        found = fitted(rows, protected="a", objective="quadratic_auc", alpha=0.0)
+    assert "'a' is compared with all others together: " in found.reason_
+    assert all(repr(value) in found.reason_ for value in ("A ", "b", "c"))
+
+
+def test_constraints_grow_with_the_number_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two for each group and metric, the sides of its gap: not one for each pair."""
+    rng, seen = np.random.default_rng(0), []
+    solve = mm.solve
+    monkeypatch.setattr(mm, "solve", lambda p, *a, **k: seen.append(len(p.constraints)) or solve(p, *a, **k))
+    for count in (3, 6, 12):
+        label, group = np.tile([0, 1], 10 * count), np.repeat(np.arange(count), 20)
+        for metric in ("group", ["group", "inter_group"]):
+            model = FairAUCClassifier(metric, objective="quadratic_auc", alpha=0.0, max_iter=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(rng.normal(size=(len(label), 2)), label, sensitive_features=group)
+            assert max(seen) == 2 * count * (1 if metric == "group" else 2)
+            seen.clear()

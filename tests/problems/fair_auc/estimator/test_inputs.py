@@ -243,3 +243,22 @@ def test_frames_with_words_or_empty_cells_name_the_column_and_the_pipeline(rows:
         fitted(module.DataFrame(holed), rows.y, rows.group)
     with pytest.raises(DataError, match=said):
         model.predict(module.DataFrame(holed))
+
+
+def test_texts_that_are_no_categories_are_named(rows: Rows) -> None:
+    """Notes, of which nearly every row has its own, and numbers with decimal commas, in any frame."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    notes = [f"seen on day {k}" if k % 2 else f"day {k}" for k in range(600)]
+    commas = [f"{value:.3f}".replace(".", ",") for value in rows.X[:, 0]]
+    for columns, words in (
+        (
+            {"a": rows.X[:, 0], "note": notes},
+            "holds words, such as 'day 0'; column 'note' has another text in nearly every row, .*: leave out",
+        ),
+        ({"a": rows.X[:, 0], "b": commas}, r"X: column 'b' holds numbers with decimal commas, such as '-?\d+,\d+'"),
+        ({"a": rows.X[:, 0], "b": list("xyz") * 200}, "X: column 'b' holds words, such as 'x'; encode them"),
+    ):
+        for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+            with pytest.raises(DataError, match=words) as caught:
+                fitted(frame, rows.y, rows.group)
+            assert "\n" not in str(caught.value)

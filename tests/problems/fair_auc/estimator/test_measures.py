@@ -104,6 +104,25 @@ def test_weights_count_as_copies(fair: FairAUCClassifier, fresh_rows: Rows) -> N
     assert copied.gap is not None
     assert found.auc.value == pytest.approx(copied.auc.value, abs=1e-12)
     assert found.gap.value == pytest.approx(copied.gap.value, abs=1e-12)
+    with sklearn.config_context(enable_metadata_routing=True):
+        for scorer in (
+            auc_gap_scorer("inter_group", protected="b"),
+            fair_auc_scorer("inter_group", 0.9, protected="b"),
+        ):
+            weighted = scorer.set_score_request(sample_weight=True, sensitive_features=True)
+            scored = weighted(
+                fair, fresh_rows.X, fresh_rows.y, sensitive_features=fresh_rows.group, sample_weight=weight
+            )
+            assert scored == pytest.approx(scorer(fair, copies.X, copies.y, sensitive_features=copies.group), abs=1e-12)
+    other = fresh_rows.X[:, 0]
+    apart = fair.compare(other, fresh_rows.X, fresh_rows.y, sensitive_features=fresh_rows.group, sample_weight=weight)
+    same = fair.compare(np.repeat(other, weight), copies.X, copies.y, sensitive_features=copies.group)
+    assert apart.gap is not None
+    assert same.gap is not None
+    assert apart.auc.value == pytest.approx(same.auc.value, abs=1e-12)
+    assert apart.gap.value == pytest.approx(same.gap.value, abs=1e-12)
+    assert apart.first.gap == found.gap
+    assert apart.auc.standard_error > 1.1 * same.auc.standard_error
     # a row of weight 3 is one observation all the same
     assert found.auc.standard_error > 1.1 * copied.auc.standard_error
     assert [cell.weight for cell in found.cells] == [cell.rows for cell in copied.cells]
@@ -236,6 +255,11 @@ def test_scorers_in_cross_validation_and_searches(rows: Rows) -> None:
         )
         tuned = TunedThresholdClassifierCV(model, scoring=fair_auc_scorer("inter_group", 0.3), thresholds=10, cv=2)
         assert tuned.fit(rows.X, rows.y, **params).best_score_ > 0.5
+        # the gap alone is least where all rows get one label
+        fairest = TunedThresholdClassifierCV(model, scoring=auc_gap_scorer("inter_group"), thresholds=10, cv=2)
+        fairest.fit(rows.X, rows.y, **params)
+        assert fairest.best_score_ == pytest.approx(0.0, abs=0.05)
+        assert fairest.best_threshold_ != pytest.approx(tuned.best_threshold_)
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_a_factory_gets_the_number_of_features_and_leaves_torchs_seed_alone(rows
     assert not np.array_equal(first, other)
 
 
+@pytest.mark.filterwarnings("ignore:budget")
 def test_kappa_with_a_network(rows: Rows) -> None:
     solver = mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=40), levels=2), iterations=2)
     found = FairAUCClassifier("group", kappa=0.5, model="mlp", solver=solver, random_state=0)
@@ -129,6 +130,7 @@ def test_no_better_known_model_contradicts_a_price(seed: int) -> None:
         assert gap_by_pairs("inter_group", one.decision_function(rows.X), rows) <= limit + 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:budget")
 def test_the_best_of_several_starts_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of fits with these seeds; and its price is counted from the best of them."""
     monkeypatch.setattr(fit, "_STEPS", 5)
@@ -204,6 +206,7 @@ def test_a_model_that_training_passed_is_not_called_stationary() -> None:
     assert watch.best(solution, 0).status is mm.Status.BUDGET
 
 
+@pytest.mark.filterwarnings("ignore:budget")
 @pytest.mark.parametrize("early", [False, True])
 def test_prices_are_at_least_zero_and_reasons_speak_of_the_target_asked_for(
     early: bool, monkeypatch: pytest.MonkeyPatch

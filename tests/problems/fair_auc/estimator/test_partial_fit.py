@@ -220,6 +220,7 @@ def test_a_held_out_part_of_the_sample() -> None:
     assert found.gap_.value <= 0.1
 
 
+@pytest.mark.filterwarnings("ignore:budget")
 def test_kappa_and_networks_take_rows_too(rows: Rows) -> None:
     settings = {
         "max_gap": None,

@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from minmaxcon.errors import InvalidInput
-from minmaxcon_problems.fair_auc import FairAUCClassifier
+from minmaxcon_problems.fair_auc import FairAUCClassifier, resolve_metric
 from minmaxcon_problems.fair_auc.estimator import report as report_module
 from minmaxcon_problems.fair_auc.estimator.report import NO_BREAK
 from tests.outlines import outline
@@ -90,11 +90,18 @@ def test_one_page_tells_everything_and_needs_nothing_else(fair: FairAUCClassifie
         "A & <b>",
         "<b>plain</b>",
         "max_gap",
+        "random_state 0",
+        resolve_metric("inter_group").description,
         "numpy",
     ):
-        assert text in told, text
+        assert text in " ".join(told.split()), text
     for cell in found.cells:
         assert f"{cell.rows:,}" in told
+    one_line = " ".join(told.split())
+    for group in "ab":  # probabilities by group, and their errors
+        mine = rows.group == group
+        share, chance = np.mean(rows.y[mine] == "yes"), fair.predict_proba(rows.X[mine])[:, 1].mean()
+        assert f"{group} {mine.sum():,} {share:.3f} {chance:.3f} {chance - share:+.3f}" in one_line
     again = tmp_path / "again.html"
     fair.report(again, rows.X, rows.y, sensitive_features=rows.group, rivals={"<b>plain</b>": other}, title="A & <b>")
     assert again.read_bytes() == path.read_bytes()
@@ -203,7 +210,13 @@ def test_several_limits_metrics_and_groups_are_tables(tmp_path: Path) -> None:
         assert f" {model.max_gap:g} {model.gap_} {model.auc_} " in told
     for part in fitted.measure(rows.X, rows.y, sensitive_features=group).groups:
         assert f" {part.metric} group {part.group} {part.first} {part.second} {part.signed.value:+.4f} [" in told
-    assert told.count("Chance may explain") <= 1  # one sentence, of the largest gap
+    assert told.count("Chance may explain") <= 2  # one sentence each, of the largest gap and of the worst pair
+    pair = fitted.measure(rows.X, rows.y, sensitive_features=group).worst_pair
+    signed = f"{pair.signed.value:+.4f} [{pair.signed.lower:+.4f}, {pair.signed.upper:+.4f}]"
+    named = (
+        f"the {pair.metric} gap is largest between group {pair.group} and group {pair.rest}: {signed}. {pair.favours}"
+    )
+    assert f"Of two groups alone {named}" in told
 
 
 def test_far_outliers_leave_the_other_scores_their_bars(few: Rows, tmp_path: Path) -> None:
