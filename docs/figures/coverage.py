@@ -179,7 +179,7 @@ def others_found(draws: int) -> dict[tuple[Any, ...], Coverage]:
 def main() -> None:
     """Print the tables, or write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("draws", nargs="?", type=int, default=1000)
+    parser.add_argument("draws", nargs="?", type=int, default=500)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     areas, others = areas_found(options.draws), others_found(options.draws)
@@ -192,7 +192,7 @@ def main() -> None:
         [f"{m} and {n}", *(cell([areas[kind, area, (m, n)] for kind in KINDS]) for area in AREAS)] for m, n in SIZES
     ]
     more = [["measure", "members", "coverage, width"]]
-    for what, size in dict.fromkeys(case[:2] for case in others):
+    for what, size in sorted(dict.fromkeys(case[:2] for case in others), key=lambda case: case[0]):
         members = " and ".join(map(str, size)) if isinstance(size, tuple) else str(size)
         more.append([what, members, cell([found for case, found in others.items() if case[:2] == (what, size)])])
     told = f"of {options.draws:,} draws for each case: the least coverage, and the mean width of the intervals"

@@ -396,8 +396,10 @@ def _told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weig
             f"Each group is bound against the rest; between {pair.group!r} and {pair.rest!r} alone the {pair.metric}"
             f" gap is {pair.gap.value:.3g}."
         )
+    if is_constant(scores):  # of which other warnings tell
+        return found
     count, which = smallest_subset(rows.label, groups, target.metric, rows.label_values)
-    if count < _KNOWN and fitted.left_out is None and not is_constant(scores):
+    if count < _KNOWN and fitted.left_out is None:
         said = f"The smallest set behind the gap, {which}, has {count} row{'s' if count > 1 else ''}:"
         new = fit.gap.for_new_rows(1.0)
         if np.isnan(new.lower):

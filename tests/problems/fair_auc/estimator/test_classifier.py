@@ -345,13 +345,31 @@ def test_a_fitted_model_is_made_of_plain_states(rows: Rows, model: str) -> None:
         found = fitted(part, model=model, time_limit=0.5)
     buffer = io.BytesIO()
     Plain(buffer).dump(found)
-    skops = pytest.importorskip("skops.io")
-    dumped = skops.dumps(found)
-    own = skops.get_untrusted_types(data=dumped)
-    assert own
+    again = pickle.loads(buffer.getvalue())
+    assert again.status_ is found.status_
+    assert again.solution_.status is found.solution_.status
+    np.testing.assert_array_equal(again.decision_function(rows.X), found.decision_function(rows.X))
+
+
+@pytest.mark.rel  # importing skops takes ten seconds
+@pytest.mark.filterwarnings("ignore:budget")
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_skops_loads_what_it_has_dumped(rows: Rows, ordinary: FairAUCClassifier, model: str) -> None:
+    """Once the user trusts the types of this package, and no others."""
+    io_of_skops = pytest.importorskip("skops.io")
+    found = ordinary if model == "linear" else fitted(rows.take(slice(0, 120)), model=model, max_gap=0.3, max_iter=2)
+    dumped = io_of_skops.dumps(found)
+    own = io_of_skops.get_untrusted_types(data=dumped)
+    assert "minmaxcon_problems.fair_auc.estimator.classifier.FairAUCClassifier" in own
     assert all(name.startswith(("minmaxcon", "numpy")) for name in own), own
-    for again in (pickle.loads(buffer.getvalue()), skops.loads(dumped, trusted=own)):
-        assert again.status_ is found.status_
-        assert again.solution_.status is found.solution_.status
-        assert again.gap_ == found.gap_
-        np.testing.assert_array_equal(again.decision_function(rows.X), found.decision_function(rows.X))
+    with pytest.raises(io_of_skops.exceptions.UntrustedTypesFoundException):
+        io_of_skops.loads(dumped)
+    again = io_of_skops.loads(dumped, trusted=own)
+    assert (again.status_, again.reason_, again.gap_, again.price_) == (
+        found.status_,
+        found.reason_,
+        found.gap_,
+        found.price_,
+    )
+    assert again.solution_.status is found.solution_.status
+    np.testing.assert_array_equal(again.predict_proba(rows.X), found.predict_proba(rows.X))
