@@ -243,9 +243,9 @@ def with_a_few(rows: Rows, yes: int, no: int) -> Rows:
 
 def test_small_groups_are_left_out_by_the_users_word_alone(three: Rows) -> None:
     rows, settings = with_a_few(three, 4, 3), {"objective": "quadratic_auc", "alpha": 0.0}
-    all_bound = fitted(rows, **settings)
+    all_bound = fitted(rows, max_gap=1.0, **settings)
     assert "The smallest set behind the gap, rows of 'd', has 7 rows" in all_bound.reason_
-    assert fitted(rows, min_rows_per_cell=3, **settings).coef_.tobytes() == all_bound.coef_.tobytes()
+    assert fitted(rows, max_gap=1.0, min_rows_per_cell=3, **settings).coef_.tobytes() == all_bound.coef_.tobytes()
     with pytest.warns(UserWarning, match=r"fewer than min_rows_per_cell rows are left out of the bound: 'd'\.$"):
         found = fitted(rows, min_rows_per_cell=4, **settings)
     assert "Left out of the bound for their few rows: 'd'." in found.reason_
@@ -316,10 +316,10 @@ def test_constraints_grow_with_the_number_of_groups(monkeypatch: pytest.MonkeyPa
     rng, seen = np.random.default_rng(0), []
     solve = mm.solve
     monkeypatch.setattr(mm, "solve", lambda p, *a, **k: seen.append(len(p.constraints)) or solve(p, *a, **k))
-    for count in (3, 6, 12):
+    for count in (3, 12):
         label, group = np.tile([0, 1], 10 * count), np.repeat(np.arange(count), 20)
         for metric in ("group", ["group", "inter_group"]):
-            model = FairAUCClassifier(metric, objective="quadratic_auc", alpha=0.0, max_iter=1)
+            model = FairAUCClassifier(metric, max_gap=1.0, objective="quadratic_auc", alpha=0.0, max_iter=1)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(rng.normal(size=(len(label), 2)), label, sensitive_features=group)
