@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 import minmaxcon as mm
 from minmaxcon.checks import finite_array, number, positive, seed_number, whole
@@ -180,9 +182,10 @@ def fit(**settings: Any) -> Any:
     """A model of hardly any rows, without constraint, which is quick."""
     rows = np.random.default_rng(0).normal(size=(40, 2))
     label, group = np.arange(40) % 2, np.arange(40) // 2 % 2
-    return FairAUCClassifier(**{"max_gap": 1.0, "random_state": 0, **settings}).fit(
-        rows, label, sensitive_features=group
-    )
+    model = FairAUCClassifier(**{"max_gap": 1.0, "random_state": 0, **settings})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of a solver of few steps
+        return model.fit(rows, label, sensitive_features=group)
 
 
 def solve(**settings: Any) -> Any:
