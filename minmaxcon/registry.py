@@ -166,7 +166,18 @@ class SavesModels(Protocol):
 
 
 class Measures(Protocol):
-    """What was measured: ``str`` of it is a text for a reader, whose lines may be wrapped."""
+    """What was measured: ``str`` of it is a text for a reader, whose lines may be wrapped.
+
+    Examples
+    --------
+    >>> class Share:
+    ...     def as_dict(self):
+    ...         return {"share": 0.25}
+    ...     def __str__(self):
+    ...         return "a quarter of the rows"
+    >>> str(Share()), Share().as_dict()
+    ('a quarter of the rows', {'share': 0.25})
+    """
 
     def as_dict(self) -> Mapping[str, Any]:
         """Return everything as JSON knows it."""
