@@ -34,6 +34,11 @@ _LARGEST_STEP = 1e15
 """Where nothing curves, steps grow without end; beyond this a step already reaches the boundary of the set."""
 
 
+_quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""Lets values of large data overflow without a warning: what is not finite bounds nothing, and is dropped."""
+
+
+@_quiet
 def lower_bound(
     problem: LevelProblem,
     weights: Array,
@@ -98,6 +103,7 @@ def bound_at(problem: LevelProblem, points: Array, weights: Array, scaled: Array
     return bound_and_values(problem, points, weights, scaled)[0]
 
 
+@_quiet
 def bound_and_values(problem: LevelProblem, points: Array, weights: Array, scaled: Array) -> tuple[Any, Any]:
     """Return :func:`bound_at` and the exact :meth:`LevelProblem.values` at the points, from one evaluation of both."""
     exact, xp = replace(problem, data=in_double(problem.data)), namespace(points)
@@ -107,7 +113,7 @@ def bound_and_values(problem: LevelProblem, points: Array, weights: Array, scale
     if problem.modulus > 0:
         return np.full(problem.runs, -np.inf), values
     value, size, slope = exact.lagrangian_of(y, a, x)(x, found)
-    return _bound(exact, x, value, slope(), size), values
+    return np.fmax(_bound(exact, x, value, slope(), size), -np.inf), values
 
 
 def least_point(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int) -> Array:
@@ -148,6 +154,7 @@ def _least(problem: LevelProblem, constant: Array, gradient: Array, size: Array)
     return constant + least - _ROUNDING[bytes_] * (size + np.abs(least)) - _TINY[bytes_]
 
 
+@_quiet
 def minimize_lagrangian(
     problem: LevelProblem,
     weights: Array,

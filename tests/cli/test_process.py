@@ -31,25 +31,28 @@ def start(*words: object) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("delay", [pytest.param(1.0, marks=pytest.mark.rel), 2.0])
+def begun(folder: Path) -> None:
+    """Wait until a solve has written its first checkpoint; before, Python and its imports answer signals."""
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("checkpoint.mmc")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("delay", [pytest.param(0.5, marks=pytest.mark.rel), 0.1])
 def test_ctrl_c_reports_the_best_point_so_far(table: Path, tmp_path: Path, delay: float) -> None:
     folder = tmp_path / "r"
     words = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--steps", 10**7, "--json", "--out", folder)
-    process = start(*words, "--kappa", 0.3)
+    process = start(*words, "--kappa", 0.3, "--checkpoint", tmp_path / "kept")
+    begun(tmp_path / "kept")
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "Traceback" not in err
-    if out:  # the solve had begun
-        result = json.loads(out)
-        assert result["status"] == "interrupted"
-        assert result["feasible"] is True
-        assert folder.is_dir()
-    else:
-        assert "interrupted" in err
-        assert not folder.exists()
-    assert {path.name for path in tmp_path.iterdir()} <= {"r"}
+    result = json.loads(out)
+    assert result["status"] == "interrupted"
+    assert result["feasible"] is True
+    assert {path.name for path in tmp_path.iterdir()} == {"r", "kept"}
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -86,9 +89,7 @@ def test_a_signal_is_answered_with_a_result_and_a_checkpoint(
 ) -> None:
     words = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--steps", 10**7, "--json", "--kappa", 0.3)
     process = start(*words, "--checkpoint", tmp_path / "kept", "--out", tmp_path / "r")
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("kept/checkpoint.mmc")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    begun(tmp_path / "kept")
     process.send_signal(which)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1

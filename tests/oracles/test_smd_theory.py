@@ -6,6 +6,7 @@ every batch is the whole data.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -239,30 +240,37 @@ def test_level_bounds_in_200_seeds(name: str, seeds: int) -> None:
     assert above >= 0.85 * seeds
 
 
-def count_certificates(seeds: range) -> tuple[int, int, int]:
-    """Count the seeds whose certificate holds f*, which ended solved, and whose points were all feasible."""
+@pytest.mark.parametrize("seeds", [2, pytest.param(30, marks=pytest.mark.rel)])
+def test_certificates_hold_the_optimum(seeds: int) -> None:
     problem = cases.problem("fair_auc_group")
     best, _ = Quadratics.of(problem).optimum(problem.bounds()[0])
-    held = solved = feasible = 0
-    for seed in seeds:
-        solver = mm.SFLS(oracle=mm.SMD(steps=300, batch_size=30), tolerance=0.05)
-        solution = mm.solve(problem, solver, seed=seed)
-        held += solution.certificate.lower <= best + 1e-7 and best <= solution.certificate.upper + 1e-7
-        solved += solution.status is mm.Status.SOLVED and solution.certificate.gap <= 0.05 * (0.5 - best) + 1e-9
-        feasible += bool((solution.trace["violation"] <= 0).all())
+    for seed in range(seeds):
+        solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300, batch_size=30), tolerance=0.05), seed=seed)
+        assert solution.certificate.lower <= best + 1e-7
+        assert best <= solution.certificate.upper + 1e-7
+        assert solution.status is mm.Status.SOLVED
+        assert solution.certificate.gap <= 0.05 * (0.5 - best) + 1e-9
         assert solution.feasible  # whatever the oracle said, the point that is returned is feasible on the data
-    return held, solved, feasible
 
 
-def test_certificates_hold_the_optimum() -> None:
-    assert count_certificates(range(2)) == (2, 2, pytest.approx(2, abs=1))
+@pytest.mark.parametrize("seeds", [2, pytest.param(200, marks=[pytest.mark.rel, pytest.mark.slow])])
+def test_outer_iterates_are_feasible(seeds: int) -> None:
+    r"""Levels by the paper's rule, :math:`r + U/(2\theta)`, as there is no bound: the estimates of the oracle itself.
 
-
-@pytest.mark.rel
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_feasible_iterates_and_certificates_in_200_seeds() -> None:
-    held, solved, feasible = count_certificates(range(200))
-    assert held == 200
-    assert solved == 200
-    assert feasible >= 170
+    Those of at most 15% of the runs violate a constraint; what is kept after the exact pass never does, by code that
+    shares nothing with solvers.
+    """
+    problem = cases.problem("fair_auc_group")
+    exact, bounds, missed = Quadratics.of(problem), problem.bounds()[0], 0
+    functions = [copy.copy(one) for one in (problem.objective, *problem.constraints)]
+    for function in functions:
+        function.convex = False
+    plain, d = replace(problem, objective=functions[0], constraints=functions[1:]), exact.linear.shape[1]
+    for seed in range(seeds):
+        kept: list[Array] = []
+        solver = mm.SFLS(oracle=mm.SMD(steps=150, batch_size=30), tolerance=0.1, levels=4, delta=0.1)
+        found = mm.solve(plain, solver, seed=seed, callbacks=[lambda now, kept=kept: kept.append(now.outcome.x[0])])
+        assert len(found.trace["r"]) == 4
+        missed += bool((found.trace["estimate_violation"] > 0).any())
+        assert max((exact.values(x[:d])[1:] - bounds).max() for x in kept) <= 1e-9
+    assert missed <= 0.15 * seeds
