@@ -241,7 +241,7 @@ def test_data_at_the_edge_are_fitted_or_refused_in_one_line(count: int) -> None:
     assert not [text for text in said if "\n" in text]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.rel)])
+@pytest.mark.parametrize("count", [2, pytest.param(12, marks=pytest.mark.rel)])
 def test_batches_without_a_member_of_a_group_are_taken(count: int) -> None:
     """Of 40 rows four have one of the groups, and a batch has a row or two."""
     for seed in range(count):

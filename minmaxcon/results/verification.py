@@ -158,7 +158,7 @@ class _Checks:
 
     def _measures(self, x: Any) -> Iterator[tuple[str, bool, str]]:
         """Compare the plug-in's true measures, those that its evaluation of this solution alone gives."""
-        measured = self.plugin.evaluate(self.problem, x)
+        measured = self.plugin.evaluate(self.problem, x.copy())
         for part in ("train", "validation", "test"):
             told, found = getattr(self.record, part), plain(measured.get(part))
             if told is not None:
@@ -171,7 +171,7 @@ class _Checks:
             saved = read_model(self.model)[0]
         except DataError as failure:
             return False, failure.problem
-        own = plugin.export(self.problem, x)[0]
+        own = plugin.export(self.problem, x.copy())[0]
         if sorted(saved) != sorted(own):
             return False, f"it holds {sorted(saved)}, and the point gives {sorted(own)}."
         return _compared({name: saved[name].tolist() for name in saved}, {name: own[name].tolist() for name in own})

@@ -209,9 +209,7 @@ def each_pair_of_engines() -> list[Any]:
 
 @pytest.mark.parametrize("dtype, apart", [("float64", 1e-12), pytest.param("float32", 1e-5, marks=pytest.mark.rel)])
 @pytest.mark.parametrize("first, second", each_pair_of_engines())
-@pytest.mark.parametrize(
-    "runs, steps", [(3, 200), *(pytest.param(runs, 2000, marks=pytest.mark.rel) for runs in (1, 3))]
-)
+@pytest.mark.parametrize("runs, steps", [(1, 200), pytest.param(3, 2000, marks=pytest.mark.rel)])
 def test_engines_take_the_same_steps(
     first: Callable[..., mm.MinMaxProblem],
     second: Callable[..., mm.MinMaxProblem],
