@@ -65,6 +65,8 @@ def read_run(path: Path, configuration: Configuration) -> dict[str, Any]:
     Raises DataError where the file is damaged, half-written or cannot be read, InvalidInput where it is whole and
     another configuration or version wrote it.
     """
+    if not path.is_file():  # who opens a pipe waits for ever
+        raise DataError(str(path), "is no regular file.")
     try:
         content = json.loads(path.read_bytes())
         known = content.pop(_DIGEST)

@@ -176,6 +176,13 @@ def test_semaphores_of_ended_workers_are_no_news_for_the_reader(tmp_path: Path) 
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_a_run_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(mm.errors.DataError, match="is no regular file"):
+        read_run(tmp_path / "run.json", configurations()[0])
+
+
 @pytest.mark.parametrize("damage", ["half", "empty", "flipped", "list", "undigested"])
 def test_a_damaged_file_is_computed_again(tmp_path: Path, whole: dict[str, bytes], damage: str) -> None:
     folder = tmp_path / "runs"
