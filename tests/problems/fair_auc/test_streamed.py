@@ -14,11 +14,12 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.cli import main
 from minmaxcon.core.linearisation import exact_values
+from minmaxcon.errors import DataError
 from minmaxcon.metrics import auc, auc_gap
 from minmaxcon.testing import check_problem
 from minmaxcon_problems.fair_auc import FairAUCClassifier, build_problem, resolve_metric
 from minmaxcon_problems.fair_auc.datasets import Dataset
-from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.labelled import LabelledData, read_table
 from minmaxcon_problems.fair_auc.streamed import CELLS, large_evaluation, large_problem, load_large, too_large
 
 N = 6000
@@ -202,6 +203,7 @@ BAD: dict[str, Any] = {
     "positive": ({"positive": "perhaps"}, "has no value 'perhaps'"),
     "labels": ({"label": "kind"}, "has 3 labels"),
     "groups": ({"sensitive": "kind"}, "has 3 values"),
+    "several columns": ({"sensitive": "g,kind"}, "it names 2 columns, and one is taken: join them into one column"),
     "fraction": ({"test_fraction": 1.0}, "must lie strictly between 0 and 1"),
 }
 
@@ -213,6 +215,17 @@ def test_bad_options_are_refused(folder: Path, case: str) -> None:
     with pytest.raises(mm.MinMaxConError, match=said) as caught:
         mm.load_problem("fair_auc", data=folder, **options)
     assert "\n" not in str(caught.value)
+
+
+def test_notes_are_no_categories_of_a_large_data_set_either(tmp_path: Path) -> None:
+    rows = frame(400).assign(note=[f"seen on day {k}" for k in range(400)])
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    with pytest.raises(DataError, match="column 'note' has 400 different texts in 400 rows, such as notes"):
+        load_large(tmp_path / "rows.parquet", seed=0, **COLUMNS)
+    with pytest.raises(DataError, match="column 'note' has 400 different texts in 400 rows, such as notes"):
+        read_table(rows, **COLUMNS)
+    with pytest.raises(DataError, match="asked for by sensitive_features; it names 2 columns, and one is taken"):
+        FairAUCClassifier().fit(tmp_path / "rows.parquet", "y", sensitive_features="g, kind")
 
 
 # ------------------------------------------------------------------------------------------------------ the classifier

@@ -351,7 +351,7 @@ def test_a_fitted_model_is_made_of_plain_states(rows: Rows, model: str) -> None:
     np.testing.assert_array_equal(again.decision_function(rows.X), found.decision_function(rows.X))
 
 
-@pytest.mark.rel  # importing skops takes ten seconds
+@pytest.mark.rel  # skops imports all of scikit-learn
 @pytest.mark.filterwarnings("ignore:budget")
 @pytest.mark.parametrize("model", ["linear", "mlp"])
 def test_skops_loads_what_it_has_dumped(rows: Rows, ordinary: FairAUCClassifier, model: str) -> None:
