@@ -134,7 +134,7 @@ class Measured:
     worst_pair : GroupGap or None
         With more than two groups, the two whose AUCs differ most where all other rows are left out: ``group`` against
         ``rest``. Each group against all others, as ``groups`` and limits have it, lets a pair differ by more. Its
-        intervals allow for its being one of many.
+        intervals and its p-value allow for its being one of many.
     cells : tuple of Cell
         Rows of each label and group.
     positive, negative : object
@@ -416,7 +416,11 @@ def worst_pair(
         gaps.append(abs(part[-1]).estimate(each))
         if best is None or _value_of(gaps[-1]) > _value_of(best.gap):
             best = _group_gap(part, labels, each)
-    return None if best is None else replace(best, gap=_simultaneous(gaps))
+    if best is None:
+        return None
+    p = best.signed.p_value
+    signed = replace(best.signed, p_value=None if p is None else min(1.0, p * len(cases)))  # as the interval has it
+    return replace(best, signed=signed, gap=_simultaneous(gaps))
 
 
 def _either_way(metric: FairnessMetric) -> bool:

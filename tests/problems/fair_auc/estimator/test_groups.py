@@ -217,6 +217,11 @@ def test_the_two_groups_that_differ_most_are_told(three: Rows, metric: str) -> N
     assert alone.gap.value == pytest.approx(pair.gap.value, abs=1e-12)
     assert pair.gap.lower <= pair.gap.value
     assert pair.gap.upper > alone.gap.upper
+    pairs = (
+        3 if metric in ("group", "inter_group", "intra_group") else 6
+    )  # the gap of others depends on who is protected
+    assert alone.signed_gap is not None
+    assert pair.signed.p_value == pytest.approx(min(1.0, pairs * alone.signed_gap.p_value), rel=1e-6)
     for text in (str(found), str(found.as_dict()["worst_pair"])):
         assert repr(pair.group) in text
         assert repr(pair.rest) in text
