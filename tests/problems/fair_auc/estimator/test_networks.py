@@ -115,6 +115,7 @@ def few(seed: int, n: int = 80) -> Rows:
 
 
 @pytest.mark.parametrize("seed", [7, pytest.param(9, marks=pytest.mark.rel), pytest.param(0, marks=pytest.mark.rel)])
+@pytest.mark.filterwarnings("ignore:budget")
 def test_no_better_known_model_contradicts_a_price(seed: int) -> None:
     """A model that is better under a stricter limit is taken under a looser one; one without a target that is worse
     than one with is trained again, which is said, and all prices are counted from it."""

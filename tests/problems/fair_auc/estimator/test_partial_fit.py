@@ -31,6 +31,7 @@ def test_rows_that_are_all_kept_give_the_batch_model(rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("capacity", [pytest.param(20, marks=pytest.mark.rel), 4096])
+@pytest.mark.filterwarnings("ignore:budget")
 def test_the_division_into_calls_makes_no_difference(rows: Rows, capacity: int) -> None:
     # solved in no time
     settings = {"max_rows_per_cell": capacity, "objective": "quadratic_auc", "max_gap": 0.2}

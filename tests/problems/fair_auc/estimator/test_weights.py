@@ -32,6 +32,7 @@ def fitted(rows: Rows, weight: Any = None, **settings: Any) -> FairAUCClassifier
 
 
 @pytest.mark.parametrize("objective", promises(["auc", "quadratic_auc", "logistic"], ["auc"]))
+@pytest.mark.filterwarnings("ignore:budget")
 def test_weights_are_copies(few: Rows, weight: Any, objective: str) -> None:
     one, other = (
         fitted(few, weight, objective=objective),
