@@ -25,10 +25,6 @@ __all__ = [
 ]
 
 
-_LONGEST = 500
-"""Characters of a path that a message shows; of a longer one it shows the beginning and the end."""
-
-
 class MinMaxConError(Exception):
     """Base of every error that minmaxcon raises on purpose.
 
@@ -155,8 +151,7 @@ class DataError(MinMaxConError, ValueError):
 
     def __init__(self, source: str, problem: str) -> None:
         self.source, self.problem = source, problem
-        shown = source if len(source) <= _LONGEST else f"{source[:60]}...{source[-_LONGEST + 63 :]}"
-        super().__init__(f"{shown}: {problem}")
+        super().__init__(f"{source}: {problem}")
 
     def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
         return type(self), (self.source, self.problem)

@@ -102,7 +102,7 @@ def model_options(words: Sequence[str]) -> tuple[mm.ProblemPlugin | None, Sequen
     """
     named = named_folder(words)
     try:
-        plugin = None if named is None else _read(_models(Path(named))[0])[2]
+        plugin = None if named is None else _read(next(iter(_models(Path(named)).values())))[2]
     except (mm.MinMaxConError, OSError, ValueError):
         plugin = None
     if plugin is None:
@@ -188,22 +188,22 @@ def _check_inputs(out: Path, *inputs: str | Path) -> None:
             raise mm.InvalidInput("out", str(out), "is what the scores are made from; name another file.")
 
 
-def _models(folder: Path) -> list[Path]:
-    """Return the models of a result folder, in the order of their runs; there is one at least."""
+def _models(folder: Path) -> dict[str | None, Path]:
+    """Return the models of a result folder by run, None for the one of a single run; there is one at least."""
     from minmaxcon.results.folders import recover
 
     recover(folder)
     if not folder.is_dir():
         raise mm.DataError(str(folder), "no such result folder; 'minmaxcon solve --out DIR' writes one.")
-    found = [(match[2], entry) for entry in folder.iterdir() if (match := _MODEL.fullmatch(entry.name))]
+    found = {match[2]: entry for entry in folder.iterdir() if (match := _MODEL.fullmatch(entry.name))}
     if not found:
         raise mm.DataError(str(folder), "holds no model.safetensors; 'minmaxcon solve --out DIR' writes one.")
-    return [entry for _, entry in sorted(found, key=lambda each: int(each[0] or -1))]
+    return dict(sorted(found.items(), key=lambda each: int(each[0] or -1)))
 
 
 def _model_file(folder: Path, run: int | None) -> Path:
     """Return the model that is meant."""
-    found = {_MODEL.fullmatch(entry.name)[2]: entry for entry in _models(folder)}  # type: ignore[index]
+    found = _models(folder)
     if run is None and len(found) == 1:
         return next(iter(found.values()))
     wanted = None if run is None else str(run)

@@ -346,7 +346,7 @@ def _quantile(confidence: float) -> float:
 class _Order:
     """Rows in the order of their scores: where the scores that tie with each begin and end, and what each row weighs.
 
-    All of an AUC is computed in this order, where a look-up is a walk, and put back into that of the rows at the end.
+    AUCs are computed in this order, in which memory is read from front to back; shares get back that of the rows.
     """
 
     def __init__(self, scores: NDArray[Any], weight: Floats | None) -> None:

@@ -2,7 +2,7 @@
 
 from minmaxcon.tables.blocks import TableBlocks
 from minmaxcon.tables.bundled import wooldridge_columns
-from minmaxcon.tables.columns import Column, Table
+from minmaxcon.tables.columns import MAX_CATEGORIES, Column, Table, have_decimal_commas
 from minmaxcon.tables.encoding import (
     ColumnEncoding,
     LibsvmEncoding,
@@ -10,6 +10,7 @@ from minmaxcon.tables.encoding import (
     TableEncoding,
     encoding_from_dict,
     fit_encoding,
+    identifies_rows,
     require_categories,
 )
 from minmaxcon.tables.formats import file_format, read_source, read_texts
@@ -17,6 +18,7 @@ from minmaxcon.tables.libsvm import read_libsvm
 from minmaxcon.tables.lines import existing_file, shown, source_name
 
 __all__ = [
+    "MAX_CATEGORIES",
     "Column",
     "ColumnEncoding",
     "LibsvmEncoding",
@@ -28,6 +30,8 @@ __all__ = [
     "existing_file",
     "file_format",
     "fit_encoding",
+    "have_decimal_commas",
+    "identifies_rows",
     "read_libsvm",
     "read_source",
     "read_texts",

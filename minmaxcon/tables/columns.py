@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from minmaxcon.errors import DataError
 from minmaxcon.tables.lines import place, shown
 
-__all__ = ["MAX_CATEGORIES", "MAX_NUMBER", "Column", "ColumnBuilder", "Table"]
+__all__ = ["MAX_CATEGORIES", "MAX_NUMBER", "Column", "ColumnBuilder", "Table", "have_decimal_commas"]
 
 MAX_CATEGORIES = 1000
 """Most different texts of one column; more are names or identifiers, not categories."""
@@ -33,7 +33,19 @@ _MISSING_MARKS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null"})
 _READABLE = ("null", "integer", "floating", "decimal", "string", "large_string")
 """Types of Arrow that become numbers."""
 
-_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
+
+
+def have_decimal_commas(texts: Iterable[str]) -> bool:
+    """Whether all texts are numbers with decimal commas.
+
+    Examples
+    --------
+    >>> from minmaxcon.tables import have_decimal_commas
+    >>> have_decimal_commas(["1,5", "-2,0"]), have_decimal_commas(["1,5", "a"])
+    (True, False)
+    """
+    return all(map(_DECIMAL_COMMA.fullmatch, texts))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -144,7 +156,7 @@ class Table:
         text = 2 * int((column.codes >= 0).sum()) > int((~column.missing).sum())
         if text:
             self.require_texts(column)
-            if all(map(_DECIMAL_COMMA.fullmatch, column.texts)):
+            if have_decimal_commas(column.texts):
                 raise DataError(
                     self.source,
                     f"column {shown(column.name)} holds numbers with decimal commas (such as {shown(column.texts[0])});"

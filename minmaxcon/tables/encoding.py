@@ -25,12 +25,13 @@ __all__ = [
     "TableEncoding",
     "encoding_from_dict",
     "fit_encoding",
+    "identifies_rows",
     "require_categories",
 ]
 
 
 UnknownCategory = Literal["refuse", "zero"]
-"""What becomes of a category that the training data did not have."""
+"""How a category that is not in the training data is treated."""
 
 _STRICT = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 """How the fields of a saved encoding are read: each of its own type, and no others."""
@@ -86,8 +87,8 @@ class ColumnEncoding:
         table : Table
             The rows.
         unknown_category : {"refuse", "zero"}
-            What a category that is not known is: an error, or a row whose features of this column are all 0, which a
-            warning counts.
+            How a category that is not in the training data is treated: it is an error, or its row has 0 in all
+            features of this column; a warning counts such rows.
 
         Raises
         ------
@@ -303,6 +304,20 @@ _MOST_TEXTS, _MOST_SHARE = 20, 0.5
 """Different texts from which a column with more of them than this share of the rows identifies rows."""
 
 
+def identifies_rows(texts: int, rows: int) -> bool:
+    """Whether a text column with so many different texts has another one in nearly every row.
+
+    That is so for more than 20 texts, and more than half as many as rows.
+
+    Examples
+    --------
+    >>> from minmaxcon.tables import identifies_rows
+    >>> identifies_rows(texts=30, rows=1000), identifies_rows(texts=30, rows=40)
+    (False, True)
+    """
+    return texts > max(_MOST_TEXTS, _MOST_SHARE * rows)
+
+
 def require_categories(source: str, name: str, texts: int, rows: int) -> None:
     """Refuse a text column that has another text in nearly every row.
 
@@ -318,14 +333,14 @@ def require_categories(source: str, name: str, texts: int, rows: int) -> None:
     Raises
     ------
     DataError
-        There are more than 20 texts, and more than half as many as rows.
+        The column :func:`identifies_rows`.
 
     Examples
     --------
     >>> from minmaxcon.tables import require_categories
     >>> require_categories("people.csv", "job", texts=30, rows=1000)
     """
-    if texts > max(_MOST_TEXTS, _MOST_SHARE * rows):
+    if identifies_rows(texts, rows):
         raise DataError(
             source,
             f"column {shown(name)} has {texts:,} different texts in {rows:,} rows, such as notes or identifiers have,"

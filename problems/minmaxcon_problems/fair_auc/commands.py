@@ -54,17 +54,42 @@ def demo(
     return run_demo(Output(json=json, quiet=quiet), out=out, overwrite=overwrite, seed=seed)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """Options of a file of one's own.
+
+    Parameters
+    ----------
+    label
+        Column of the label in a file.
+    positive
+        The positive label.
+    sensitive
+        Column of the sensitive attribute in a file.
+    protected
+        Its protected value, against all others.
+    keep_sensitive
+        Whether the sensitive column is a feature too.
+    """
+
+    label: str | None = None
+    positive: str | None = None
+    sensitive: str | None = None
+    protected: str | None = None
+    keep_sensitive: Flag = False
+
+
+_NO_COLUMNS = _Columns()
+
+
 def report(
     *,
     data: str,
     out: Path,
     validation: str | None = None,
     test: str | None = None,
-    label: str | None = None,
-    positive: str | None = None,
-    sensitive: str | None = None,
-    protected: str | None = None,
-    keep_sensitive: Flag = False,
+    columns: _Columns = _NO_COLUMNS,
     test_fraction: float | None = None,
     data_dir: Path | None = None,
     metric: str = "inter_group",
@@ -93,16 +118,6 @@ def report(
         File of rows that are to meet the limit in the place of the training rows; it goes with `--test`.
     test
         File of the rows that the report is about, where `--data` is the file of the training rows and is not split.
-    label
-        Column of the label in a file.
-    positive
-        The positive label.
-    sensitive
-        Column of the sensitive attribute in a file.
-    protected
-        Its protected value, against all others.
-    keep_sensitive
-        Whether the sensitive column is a feature too.
     test_fraction
         Share of the rows that the report is about; 0.3 by default.
     data_dir
@@ -133,28 +148,29 @@ def report(
     from minmaxcon.results import check_file
 
     from .estimator import FairAUCClassifier
-    from .estimator.training import FitWarning
+    from .estimator.reasons import FitWarning
     from .plugin import FairAUC
 
     output = Output(json=False, quiet=quiet)
     check_file(out, overwrite=overwrite)
     gaps = _numbers(max_gap, "max_gap")
     wanted: Any = gaps if len(gaps) > 1 else gaps[0]
-    columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
+    named = asdict(columns)
+    keep_sensitive = named.pop("keep_sensitive")
     with output.guarded():
         others = {name: part for name, part in (("validation", validation), ("test", test)) if part is not None}
-        rows = FairAUC().dataset(data, data_dir, columns, keep_sensitive, test_fraction, False, seed, others)
+        rows = FairAUC().dataset(data, data_dir, named, keep_sensitive, test_fraction, False, seed, others)
 
         def parts(one: Any) -> tuple[Any, Any, Any]:
             """Return features with their names, labels and groups as the data have them."""
             features = one.features
             if not hasattr(features, "tocsr"):
                 features = pa.table(dict(zip(one.feature_names, features.T, strict=True)))
-            named = [
+            meant = [
                 np.array(values, dtype=object if isinstance(values[0], str) else None)[(signs > 0).astype(int)]
                 for values, signs in ((one.label_values, one.label), (one.group_values, one.group))
             ]
-            return features, *named
+            return features, *meant
 
         fair = FairAUCClassifier(
             metric,
@@ -236,44 +252,17 @@ class _Sweep:
     quiet: Flag = False
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
-    """Options of a file of one's own.
-
-    Parameters
-    ----------
-    label
-        Column of the label in a file.
-    positive
-        The positive label.
-    sensitive
-        Column of the sensitive attribute in a file.
-    protected
-        Its protected value, against all others.
-    keep_sensitive
-        Whether the sensitive column is a feature too.
-    validation
-        File of the rows that models are selected by; by default a quarter of the training rows is held out, by seed.
-    test
-        File of the rows that models are judged by, beside `--data`, the file of the training rows; by default a fifth
-        of the rows is held out, by seed.
-    """
-
-    label: str | None = None
-    positive: str | None = None
-    sensitive: str | None = None
-    protected: str | None = None
-    keep_sensitive: Flag = False
-    validation: str | None = None
-    test: str | None = None
-
-
-_NO_COLUMNS = _Columns()
-
-
 def pareto(
-    name: str, /, *, data: str, metric: str, model: str = "linear", columns: _Columns = _NO_COLUMNS, sweep: _Sweep
+    name: str,
+    /,
+    *,
+    data: str,
+    metric: str,
+    model: str = "linear",
+    validation: str | None = None,
+    test: str | None = None,
+    columns: _Columns = _NO_COLUMNS,
+    sweep: _Sweep,
 ) -> int:
     """Compare the fronts of all methods on one data set or file, metric and model, with error bars over seeds.
 
@@ -291,8 +280,14 @@ def pareto(
         The metric.
     model
         The scoring model.
+    validation
+        File of the rows that models are selected by; by default a quarter of the training rows is held out, by seed.
+    test
+        File of the rows that models are judged by, beside `--data`, the file of the training rows; by default a fifth
+        of the rows is held out, by seed.
     """
-    return _fronts(name, {"data": [data], "metric": [metric], "model": [model]}, sweep, columns)
+    file = {"data": data, "validation": validation, "test": test, **asdict(columns)}
+    return _fronts(name, {"data": [data], "metric": [metric], "model": [model]}, sweep, file)
 
 
 def reproduce(
@@ -324,8 +319,10 @@ def reproduce(
     return _fronts(name, {option: names_of(option, text) for option, text in given.items()}, sweep)
 
 
-def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep, columns: _Columns | None = None) -> int:
-    """Run what was asked for, write the folder, and print its tables."""
+def _fronts(
+    name: str, panels: Mapping[str, list[str] | None], asked: _Sweep, file: dict[str, Any] | None = None
+) -> int:
+    """Run what was asked for, write the folder, and print its tables; ``file`` are the arguments of own_rows."""
     from minmaxcon.results import to_json
 
     from .study import report as fronts
@@ -342,7 +339,7 @@ def _fronts(name: str, panels: Mapping[str, list[str] | None], asked: _Sweep, co
     output = Output(asked.json, asked.quiet)
     line = ProgressLine(output, every=10.0)
     with output.guarded():
-        own = None if columns is None else own_rows(*(panels["data"] or ()), **asdict(columns))
+        own = None if file is None else own_rows(**file)
         study = FairAUCStudy() if own is None else FairAUCStudy(own)
         if own is not None:
             panels = {**panels, "data": [own.name]}

@@ -68,8 +68,8 @@ class LabelledData:
     ``group_values`` are the values of the file that -1 and +1 stand for. ``name`` is the file or data set, as messages
     name it, and ``encoding`` how new rows of a raw file become features (None where there is no raw file). With several
     groups, each against the rest, ``group`` has the signs of the first, ``more_groups`` (n, k) those of the others, and
-    ``groups`` the values of all; ``compared`` are those with signs where they are not all.
-    Raises InvalidInput where lengths differ, or a sign is neither -1 nor +1.
+    ``groups`` the values of all; ``compared`` are those with signs where they are not all. Raises InvalidInput where
+    lengths differ, or a sign is neither -1 nor +1.
     """
 
     features: Any
@@ -427,7 +427,7 @@ def read_parts(
 
 
 def _like(part: _Opened, train: LabelledData, training: _Opened, groups: Sequence[Value]) -> LabelledData:
-    """Return the rows of a source as training rows have taught what they mean."""
+    """Return the rows of a source, whose values and categories mean what they mean in the training rows."""
     table = part.table
     _require_columns(table, training.table)
     unseen = f"is not in the training rows ({training.table.source})"

@@ -326,8 +326,8 @@ class FairAUC(mm.ProblemPlugin):
         data : path or data frame
             The rows.
         unknown_category : {"refuse", "zero"}
-            What a category that training did not have is: an error, or a row whose features of this column are all 0,
-            which a note counts.
+            How a category that is not in the training data is treated: it is an error, or its row has 0 in all
+            features of this column; a note counts such rows.
 
         Raises
         ------
@@ -380,8 +380,8 @@ class FairAUC(mm.ProblemPlugin):
         confidence : float
             Confidence of all intervals, in (0, 1).
         missing : {"refuse", "drop"}
-            What a row without label or group is: an error, or a row that is scored and not measured, of which a note
-            tells.
+            How a row without label or group is treated: it is an error, or it is scored and not measured; a note counts
+            such rows.
 
         Raises
         ------

@@ -23,6 +23,7 @@ from minmaxcon.files import Scratch
 from minmaxcon.memory import memory_limit
 from minmaxcon.metrics import PairCounts, ScoreRuns
 from minmaxcon.tables import (
+    MAX_CATEGORIES,
     Column,
     ColumnEncoding,
     LibsvmEncoding,
@@ -182,10 +183,10 @@ class _Summary:
                 counts = np.bincount(column.codes[~held_out], minlength=len(column.texts)).tolist()
                 self.seen.setdefault(name, set()).update(column.texts)
                 self.texts.setdefault(name, Counter()).update(dict(zip(column.texts, counts, strict=True)))
-                if len(self.seen[name]) > _MOST_TEXTS:
+                if len(self.seen[name]) > MAX_CATEGORIES:
                     need = "it looks like a name or an identifier, remove it from the data."
                     raise DataError(
-                        table.source, f"column {name!r} has more than {_MOST_TEXTS:,} different texts; {need}"
+                        table.source, f"column {name!r} has more than {MAX_CATEGORIES:,} different texts; {need}"
                     )
         numbers = [table.columns[name].numbers[~held_out] for name in features if not self.kinds[name]]
         if numbers and len(numbers[0]):
@@ -216,9 +217,6 @@ class _Summary:
         for part in (self, other):
             found._merge(part.rows, part.mean, part.spread, part.least, part.most)
         return found
-
-
-_MOST_TEXTS = 1000
 
 
 def _values(column: Column) -> tuple[list[Any], Any]:

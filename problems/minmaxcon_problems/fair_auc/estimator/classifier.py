@@ -24,6 +24,7 @@ from minmaxcon_problems.fair_auc.target.fit import LeftOut
 from .asked import asked_of
 from .calibration import GroupCalibration
 from .dataset import fit_dataset, is_partitioned
+from .fitted import Fitted
 from .groups import signs_of_values, with_groups
 from .incremental import Incremental
 from .inputs import (
@@ -39,7 +40,7 @@ from .measures import LabelledScores, scores_of_classifier
 from .report import Evidence, report_page, summary_html
 from .rows import given_rows, training_rows, validation_rows
 from .shrinkage import Shrinkage
-from .training import Fitted, fit_rows, fit_stream
+from .training import fit_rows, fit_stream
 
 __all__ = ["FairAUCClassifier"]
 

@@ -21,8 +21,9 @@ from minmaxcon.tables import Column, Table, TableBlocks, shown
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 from minmaxcon_problems.fair_auc.streamed import CellScores, score_cells
 
+from .fitted import Fitted
 from .inputs import SENSITIVE
-from .training import Fitted, fit_stream, held_on_all
+from .training import fit_stream, held_on_all
 
 __all__ = ["fit_dataset", "is_partitioned"]
 

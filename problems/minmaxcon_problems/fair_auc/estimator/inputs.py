@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_random_state, validate_data
 
 from minmaxcon.checks import finite_array
 from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon.tables import have_decimal_commas, identifies_rows
 from minmaxcon_problems.fair_auc.labelled import listed, position_of, protected_of, require_groups, signs_of
 
 __all__ = [
@@ -186,9 +186,8 @@ def _missing(column: Any) -> Any:
     if column.dtype.kind in "mM":
         return np.isnat(column)
     if column.dtype.kind == "U":
-        return (column == "nan") | (
-            column == ""
-        )  # what NumPy makes of missing values between texts, and what files have
+        # What NumPy makes of missing values between texts, and what files have.
+        return (column == "nan") | (column == "")
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
     return np.array([_is_missing(value) for value in column], dtype=np.bool_)
@@ -248,13 +247,13 @@ def require_numbers(X: Any) -> None:
         if value is not None:
             words[name] = value
             texts = {cell for cell in cells.tolist() if isinstance(cell, str)}
-            if texts and all(map(_DECIMAL_COMMA.fullmatch, texts)):
+            if texts and have_decimal_commas(texts):
                 raise DataError(
                     "X",
                     f"column {name!r} holds numbers with decimal commas, such as {value!r}; make numbers of them,"
                     " such as by read_csv(..., decimal=',').",
                 )
-            if len(texts) > max(_MOST_TEXTS, len(cells) // 2):
+            if identifies_rows(len(texts), len(cells)):
                 unique.append(name)
         elif row is not None:
             missing[name] = row
@@ -277,12 +276,6 @@ def require_numbers(X: Any) -> None:
             " missing cells in a pipeline, such as make_pipeline(SimpleImputer(), FairAUCClassifier()), or leave the"
             " rows out.",
         )
-
-
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
-
-_MOST_TEXTS = 20
-"""Different texts from which a column with more of them than half of the rows is no category."""
 
 
 def _told(names: Iterable[Any], one: str, several: str) -> str:

@@ -19,7 +19,7 @@ from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .training import Fitted
+    from .fitted import Fitted
 
 __all__ = ["Evidence", "report_page", "summary_html"]
 

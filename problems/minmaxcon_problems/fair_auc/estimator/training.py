@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 import minmaxcon as mm
@@ -18,20 +17,21 @@ from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
 from minmaxcon_problems.fair_auc.labelled import LabelledData, warn_of_alike
-from minmaxcon_problems.fair_auc.measured import GroupSigns, is_constant, smallest_subset, worst_pair
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows, fit_path, fit_target
-from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, timed_out
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
 from .asked import Asked, asked_of, model_of, signs_of, unbound
-from .calibration import GroupCalibration, LogOdds, calibration_by_group, lines_by_group
+from .calibration import LogOdds, calibration_by_group, lines_by_group
+from .fitted import MISSED, Fitted
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import SENSITIVE, feature_names
+from .reasons import told_of_groups, told_of_new_rows, told_of_overfitting, warn_of, with_reasons
 from .shrinkage import Shrinkage, check_magnitude, chosen_shrinkage
 
-__all__ = ["FitWarning", "Fitted", "fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
+__all__ = ["fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
 
 
 def train(
@@ -90,79 +90,6 @@ def train(
         solution=solution,
     )
     return [fit]
-
-
-class FitWarning(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn has no types
-    """A warning of what the reason of the fit says as well."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Fitted:
-    """A trained model with its scaling and calibration.
-
-    ``log_odds`` leads from scores to the log-odds of the positive label, and ``classes`` (2,) are the labels, sorted.
-    ``by_group`` are such lines by group, where there are any, ``calibration`` how far probabilities are off by group.
-    ``direction`` is 1 where the positive label is the second one, as scikit-learn's scores mean it, else -1;
-    ``constrained`` whether sensitive features were there. ``labels`` are the values (negative, positive),
-    ``group_values`` (unprotected, protected), and ``groups`` all values of the sensitive features; with ``several``
-    each was compared with the rest. ``alpha`` is the strength of the ridge penalty, and ``alpha_path`` what it was
-    chosen from, where it was chosen. ``compared`` are the groups that were each compared with the rest, of which the
-    model reads what ``use_group`` says, and ``feature_names`` those of the features that it reads. ``path`` are the
-    models of all limits, where there are several, and ``left_out`` what rows left out of training tell of new ones.
-    """
-
-    fit: FairFit
-    standardizer: Standardizer | None
-    log_odds: LogOdds
-    classes: Any
-    direction: int
-    constrained: bool
-    labels: tuple[Any, Any]
-    group_values: tuple[Any, Any]
-    groups: tuple[Any, ...]
-    several: bool
-    alpha: float
-    alpha_path: Shrinkage | None
-    use_group: str
-    compared: tuple[Any, ...]
-    feature_names: tuple[str, ...]
-    by_group: tuple[LogOdds, ...] = ()
-    calibration: tuple[GroupCalibration, ...] = ()
-    path: tuple[Fitted, ...] = ()
-    left_out: LeftOut | None = None
-
-    def log_odds_by_group(self, decision: Any, signs: Any) -> Any:
-        """Return log-odds (n,) of the second class, by the line of each row's group, from those by one line for all.
-
-        ``signs`` are those (n,) of each compared group.
-        """
-        scores = (self.direction * decision - self.log_odds.intercept) / self.log_odds.slope
-        found = self.by_group[-1](scores)
-        for line, sign in zip(self.by_group, signs, strict=False):
-            found = np.where(sign > 0, line(scores), found)
-        return self.direction * found
-
-    def decision(self, features: Any) -> Any:
-        """Return the log-odds (n,) of the second class for raw features (n, d), dense or CSR."""
-        if isinstance(self.fit.model, mm.Linear):
-            coef, intercept = self.line()
-            return features @ coef + intercept
-        dense = features.toarray() if hasattr(features, "tocsr") else features
-        scaled = dense if self.standardizer is None else self.standardizer.transform(dense)
-        scores = self.fit.model.predict(self.fit.parameters, scaled)
-        return self.direction * self.log_odds(scores)
-
-    def line(self) -> tuple[Any, float]:
-        """Return coefficients (d,) and intercept that give the log-odds from raw features.
-
-        Raises AttributeError where the model is not linear.
-        """
-        if not isinstance(self.fit.model, mm.Linear):
-            raise AttributeError("coef_ and intercept_ exist for a linear model only.")
-        weight, offset = self.fit.parameters, 0.0
-        if self.standardizer is not None:
-            weight, offset = self.standardizer.fold(weight)
-        return self.direction * self.log_odds.slope * weight, float(self.direction * self.log_odds(offset))
 
 
 def fit_rows(
@@ -261,8 +188,11 @@ def fit_rows(
             fit = _measured_as_given(
                 fitted, asked.target, (raw, raw_weight), (raw_validation, validation_weight), sampled, known
             )
-            told = _told_of_new_rows(left, fit, rows), _overfit(replace(fitted, fit=fit), rows)
-            found.append(replace(fitted, fit=_with_reasons(fit, told)))
+            told = (
+                "" if left is None else told_of_new_rows(left, fit, _fewest(rows)),
+                told_of_overfitting(replace(fitted, fit=fit), rows),
+            )
+            found.append(replace(fitted, fit=with_reasons(fit, told)))
         return found
 
     found = trained(asked.gaps)
@@ -270,9 +200,9 @@ def fit_rows(
         found = held_on_all(trained, found)
     if constrained:
         given = (raw, raw_weight) if raw_validation is None else (raw_validation, validation_weight)
-        found = [replace(one, fit=_with_reasons(one.fit, _told_of_groups(one, asked.target, *given))) for one in found]
+        found = [replace(one, fit=with_reasons(one.fit, told_of_groups(one, asked.target, *given))) for one in found]
     best = _best_of(found)
-    _warn_of(found[best], judged, asked)
+    warn_of(found[best], judged, asked)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
 
 
@@ -300,7 +230,7 @@ def _best_start(fits: Sequence[FairFit], by_auc: bool) -> FairFit:
     """
 
     def rank(fit: FairFit) -> tuple[bool, float]:
-        met = fit.status not in _MISSED
+        met = fit.status not in MISSED
         return met, fit.auc.value if met else -fit.gap.value
 
     best = max(fits, key=rank)
@@ -354,69 +284,6 @@ def _folds(rows: LabelledData, target: Target) -> list[tuple[Any, Any]]:
     return [fold for _ in range(_ROUNDS) for fold in _parts(code, _FOLDS, rng)]
 
 
-def _told_of_new_rows(left: LeftOut | None, fit: FairFit, rows: LabelledData) -> str:
-    """Say what is known of new rows, and how many rows would tell a gap of the size of the limit."""
-    if left is None or fit.max_gap is None:
-        return ""
-    half, counts = 1.96 * float(np.nan_to_num(fit.train_gap.standard_error)), np.bincount(_cells(rows))
-    fewest = int(counts[counts > 0].min())
-    said = f"On rows left out of training the gap is {left.gap:.3g} on average, known to within {half:.2g}"
-    if fit.max_gap == 0 or half <= fit.max_gap:
-        return f"{said}."
-    needed = int(np.ceil(fewest * (half / fit.max_gap) ** 2))
-    return f"{said}; within {fit.max_gap:g} would take some {needed:,} rows where the smallest cell has {fewest:,}."
-
-
-_KNOWN = 500
-"""Rows of the smallest set behind a gap below which the reason of a fit says what the counts allow to be known."""
-
-_FEW_PREDICTED = 0.1
-"""Share of the positive rows below which the rows that are predicted to be positive are told of."""
-
-
-def _with_reasons(fit: FairFit, told: Iterable[str]) -> FairFit:
-    """Return the fit with more sentences in its reason."""
-    return replace(fit, reason=" ".join([fit.reason, *filter(None, told)]))
-
-
-def _told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weight: Any) -> list[str]:
-    """Say of the rows, as given, that a target is about what its bound and the counts do not assure."""
-    fit, found = fitted.fit, []
-    scores = fitted.direction * fitted.decision(rows.features)
-    groups = [GroupSigns(*group) for group in rows.each_group]
-    if len(fitted.groups) > 2 and not fitted.several:
-        protected = fitted.group_values[1]
-        others = ", ".join(repr(value) for value in fitted.groups if value != protected)
-        found.append(f"{protected!r} is compared with all others together: {others}.")
-    if rows.left_out:
-        found.append(f"Left out of the bound for their few rows: {', '.join(map(repr, rows.left_out))}.")
-    pair = worst_pair(scores, rows.label, groups, target.metric, rows.label_values, row_weight)
-    if pair is not None and fit.max_gap is not None and pair.gap.value > fit.max_gap:
-        found.append(
-            f"Each group is bound against the rest; between {pair.group!r} and {pair.rest!r} alone the {pair.metric}"
-            f" gap is {pair.gap.value:.3g}."
-        )
-    if is_constant(scores):  # of which other warnings tell
-        return found
-    count, which = smallest_subset(rows.label, groups, target.metric, rows.label_values)
-    if count < _KNOWN and fitted.left_out is None:
-        said = f"The smallest set behind the gap, {which}, has {count} row{'s' if count > 1 else ''}:"
-        new = fit.gap.for_new_rows(1.0)
-        if np.isnan(new.lower):
-            found.append(f"{said} nothing can be known of the gap of new rows.")
-        else:
-            found.append(
-                f"{said} on as many new rows chance alone may make it anything from {new.lower:.2g} to {new.upper:.2g}."
-            )
-    predicted, positive = int((scores > 0).sum()), int((rows.label > 0).sum())
-    if predicted < _FEW_PREDICTED * positive:
-        found.append(
-            f"The label {rows.label_values[1]!r} is predicted for {predicted:,} of {len(rows):,} rows, of which"
-            f" {positive:,} have it: predict asks for a probability above 1/2, TunedThresholdClassifierCV for another."
-        )
-    return found
-
-
 MANY = 200_000
 """Rows above which a model is trained on a sample, and held to its target on all."""
 
@@ -433,6 +300,12 @@ def _cells(rows: LabelledData) -> Any:
     for k, (_, _, signs) in enumerate(rows.each_group):
         code += (signs > 0) * (2 * k + 2)
     return code
+
+
+def _fewest(rows: LabelledData) -> int:
+    """Return how many rows the smallest combination of label and group has."""
+    counts = np.bincount(_cells(rows))
+    return int(counts[counts > 0].min())
 
 
 def _sample(rows: LabelledData, row_weight: Any, seed: int) -> tuple[Any, Any]:
@@ -476,55 +349,13 @@ def held_on_all(trained: Callable[[tuple[float, ...]], list[Fitted]], found: lis
 
 def _best_of(path: list[Fitted]) -> int:
     """Return which model is the fairest whose AUC is within one standard error of the best that meets its limit."""
-    met = [k for k, one in enumerate(path) if one.fit.status not in _MISSED]
+    met = [k for k, one in enumerate(path) if one.fit.status not in MISSED]
     if not met:
         return int(np.argmin([one.fit.gap.value for one in path]))
     best = max((path[k].fit.auc for k in met), key=lambda auc: auc.value)
     error = float(np.nan_to_num(best.standard_error))  # unknown where a class has one row
     near = [k for k in met if path[k].fit.auc.value >= best.value - error]
     return min(near, key=lambda k: (path[k].fit.max_gap or 0.0, k))
-
-
-def _more_work(fit: FairFit, asked: Asked) -> str:
-    """Say how a search that ended early can go on; nothing where it did not, or where that was asked for."""
-    if fit.status is not mm.Status.BUDGET or fit.solution.status is not mm.Status.BUDGET or asked.target.early_stopping:
-        return ""
-    if timed_out(fit.solution):
-        return "Give a longer time_limit."
-    if asked.kappa is not None:
-        return "Give a solver of more steps."
-    if asked.target.method != "following":
-        return 'Use method="following".'
-    if "outer steps" in fit.solution.reason:
-        return "Give a larger max_iter."
-    return "Give a larger alpha, or leave out features that depend on each other."
-
-
-def _warn_of(fitted: Fitted, judged: LabelledData, asked: Asked) -> None:
-    """Warn of all that a user of the model should know."""
-    fit, told = fitted.fit, _overfit(fitted, judged)
-    more = _more_work(fit, asked)
-    if fit.status in _MISSED or more:
-        warnings.warn(f"{fit.status}: {fit.reason} {more}".rstrip(), FitWarning, stacklevel=4)
-    if is_constant(fit.model.predict(fit.parameters, judged.features)):
-        message = "The model gives all rows one score: its AUC is one half, and its gap 0 says nothing."
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
-    if told:
-        warnings.warn(told, FitWarning, stacklevel=4)
-    if judged.left_out:
-        named = ", ".join(map(repr, judged.left_out))
-        warnings.warn(
-            f"Groups with fewer than min_rows_per_cell rows are left out of the bound: {named}.", stacklevel=4
-        )
-    off = [one for one in fitted.calibration if one.apparent]
-    if off:
-        worst = max(off, key=lambda one: abs(one.error))
-        remedy = (
-            'use_group=True with calibration="by_group" mends it, if the group may be read.'
-            if not fitted.use_group
-            else 'calibration="by_group" mends it.'
-        )
-        warnings.warn(f"Probabilities are off by {worst.error:+.2f} in the group {worst.value}: {remedy}", stacklevel=4)
 
 
 def _alpha_of(
@@ -539,28 +370,6 @@ def _alpha_of(
         return 0.0, None
     path = chosen_shrinkage(rows.features, rows.label > 0, row_weight, total, seed, shifts)
     return (1.0, None) if path is None else (path.alpha, path)
-
-
-_OPTIMISM = 0.1
-"""By how much, beyond chance, the AUC of training rows may exceed that of new ones without a word."""
-
-
-def _overfit(fitted: Fitted, rows: LabelledData) -> str:
-    """Say where the AUC of the training rows says little of other rows; else nothing."""
-    area, path, (count, features) = fitted.fit.train_auc.value, fitted.alpha_path, rows.features.shape
-    sizes = (rows.label > 0).sum(), (rows.label < 0).sum()
-    chance = 2.0 * np.sqrt(sum(1.0 / size for size in sizes) / 12.0)  # two standard deviations where nothing is learnt
-    if path is not None and area - path.auc > _OPTIMISM + chance:
-        return (
-            f"The AUC is {area:.3f} on the training rows, but an estimated {path.auc:.3f} on new ones: give more rows"
-            " or fewer features."
-        )
-    if path is None and features >= count and area > 1.0 - 1e-9:
-        return (
-            f"{features:,} features tell {count:,} rows apart: an AUC of 1 on them says nothing of other rows. Give"
-            " more rows or fewer features, or leave out alpha."
-        )
-    return ""
 
 
 def _measured_as_given(
@@ -643,16 +452,6 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         row_weight=weight,
         validation_weight=held_out,
     )
-
-
-_MISSED = (
-    mm.Status.INFEASIBLE,
-    mm.Status.NOT_STRICTLY_FEASIBLE,
-    mm.Status.OUT_OF_REACH,
-    mm.Status.UNFINISHED,
-    mm.Status.INCONSISTENT,
-    mm.Status.DIVERGED,
-)
 
 
 def weighted_standardizer(features: Any, row_weight: Any) -> Standardizer:

@@ -28,12 +28,7 @@ from minmaxcon_problems.fair_auc.datasets import VARIABLE, Dataset, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric, true_gap_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
-from minmaxcon_problems.fair_auc.target.problem import (
-    NO_TARGET,
-    Target,
-    build_target_problem,
-    signed_bounds,
-)
+from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target, build_target_problem, signed_bounds
 
 from .own_rows import OwnRows
 

@@ -19,15 +19,7 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet
 
-from .problem import (
-    NO_TARGET,
-    Target,
-    build_target_problem,
-    comparison_masks,
-    observed,
-    signed_bounds,
-    timed_out,
-)
+from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds, timed_out
 from .side_bounds import side_problem, solve_side_bounds
 
 __all__ = ["FairFit", "LeftOut", "fit_new_rows", "fit_path", "fit_target"]

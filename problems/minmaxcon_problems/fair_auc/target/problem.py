@@ -151,8 +151,8 @@ def build_target_problem(
     is followed, the problem of the quadratic loss without a target is its ``first``. A target of 1 bounds nothing, and
     its bound is 2. A row stands for ``row_weight`` (n,) rows, all positive. ``dataset``, whose training part the rows
     are, is kept for evaluation. Engine and precision are by default the model's own, in float64 for a linear model and
-    in float32 for others. Raises InvalidInput where
-    weights are not positive, DataError where a subset of the metric, or a class, is empty.
+    in float32 for others. Raises InvalidInput where weights are not positive, DataError where a subset of the metric,
+    or a class, is empty.
     """
     loss, model = target.objective, target.model_for(rows)
     masks = comparison_masks(target.metric, rows)
@@ -218,7 +218,7 @@ def build_target_problem(
 
 def _bounds_of(goals: Any) -> Any:
     """Return what the gap is bound by for each goal."""
-    return np.where(np.asarray(goals) >= NO_TARGET, _UNBOUND, goals) if np.ndim(goals) else _bounds_of([goals])[0]
+    return np.where(np.asarray(goals) >= NO_TARGET, _UNBOUND, goals)[()]  # a number for a number
 
 
 def without_target(problem: mm.MinMaxProblem) -> mm.MinMaxProblem:
