@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_random_state, validate_data
 
 from minmaxcon.checks import finite_array
-from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon.errors import DataError, InvalidInput, UnknownName
 from minmaxcon.tables import have_decimal_commas, identifies_rows
 from minmaxcon_problems.fair_auc.labelled import listed, position_of, protected_of, require_groups, signs_of
 
@@ -21,6 +21,7 @@ __all__ = [
     "SENSITIVE",
     "Vocabulary",
     "as_it_was_if_refused",
+    "checked_against",
     "feature_names",
     "group_signs",
     "one_row",
@@ -29,6 +30,7 @@ __all__ = [
     "present",
     "protected_code",
     "require_aligned",
+    "require_few_pairs",
     "require_labels",
     "require_numbers",
     "seed_of",
@@ -383,6 +385,9 @@ SENSITIVE = "sensitive_features"
 MOST_COMPARED = 50
 """Most groups that are each compared with the rest."""
 
+_MOST_PAIRED = 16
+"""Most groups of which every two are compared: 120 pairs."""
+
 MOST_GROUPS = 1000
 """Most different sensitive values, where one is protected against all others; more are a measurement."""
 
@@ -487,6 +492,27 @@ def group_signs(column: Any, protected: Any, most: int = 0) -> tuple[Any, tuple[
         return signs, (f"not {listed[0]}", listed[0]), listed
     chosen = protected_code(values, np.bincount(codes).tolist(), protected)
     return *signs_of(codes, chosen, values), tuple(values)
+
+
+def require_few_pairs(groups: int) -> None:
+    """Refuse to compare every two of too many groups: raises InvalidInput."""
+    if groups > _MOST_PAIRED:
+        raise InvalidInput(
+            "against",
+            "each_other",
+            f"compares every two of at most {_MOST_PAIRED} groups, and there are {groups}: merge groups, leave out"
+            ' small ones by min_rows_per_cell, or compare each with the rest, against="rest".',
+        )
+
+
+def checked_against(against: Any, protected: Any) -> bool:
+    """Return whether every two groups are compared; raises UnknownName or InvalidInput for what cannot be."""
+    if not isinstance(against, str) or against not in ("rest", "each_other"):
+        raise UnknownName("against", str(against), ("rest", "each_other"))
+    if against == "each_other" and protected is not None:
+        remedy = "compares every two groups, and protected one with all others: leave one of the two out."
+        raise InvalidInput("against", against, remedy)
+    return against == "each_other"
 
 
 def only(values: Any) -> Any:

@@ -173,10 +173,13 @@ def _words(measured: Measured) -> str:
     rows = []
     for part in measured.groups:
         numbers = _interval(part.first), _interval(part.second), _signed(part.signed)
-        rows.append([*([part.metric] if several else []), _group(part.group), *numbers])
-    head = [*(["metric"] if several else []), "group", "first AUC", "second AUC", "difference"]
-    note = "Each group against the rest: the two AUCs that the metric compares, and their difference."
-    if (pair := measured.worst_pair) is not None:
+        named = f"{_group(part.group)}, {_group(part.rest)}" if measured.pairs else _group(part.group)
+        rows.append([*([part.metric] if several else []), named, *numbers])
+    called = "groups" if measured.pairs else "group"
+    head = [*(["metric"] if several else []), called, "first AUC", "second AUC", "difference"]
+    what = "Every two groups on their rows alone" if measured.pairs else "Each group against the rest"
+    note = f"{what}: the two AUCs that the metric compares, and their difference."
+    if (pair := measured.worst_pair) is not None and not measured.pairs:
         alone = f"{pair.metric} gap is largest between {_group(pair.group)} and {_group(pair.rest)}"
         told += f"<p>Of two groups alone the {_text(f'{alone}: {_signed(pair.signed)}. {pair.favours}')}</p>"
     return told + _small(note) + _table(head, rows)

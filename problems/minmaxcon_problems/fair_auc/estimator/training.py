@@ -176,6 +176,7 @@ def fit_rows(
                 group_values=rows.group_values,
                 groups=groups,
                 several=rows.more_groups is not None,
+                each_other=rows.each_other,
                 alpha=alpha,
                 alpha_path=path,
                 use_group=way,

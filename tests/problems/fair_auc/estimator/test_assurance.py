@@ -326,6 +326,7 @@ OTHER = {
     "method": "bounds",
     "demand": "upper",
     "validation_fraction": 0.3,
+    "against": "each_other",
     "min_rows_per_cell": 3,
     "max_iter": 3,
     "use_group": True,
@@ -420,7 +421,7 @@ def test_every_option_acts() -> None:
             base = beside.get(name, {})
             if name == "score_bound":
                 continue  # bounds a set of offsets that seldom matters; tests of models try it
-            if name == "min_rows_per_cell":
+            if name in ("against", "min_rows_per_cell"):
                 continue  # is about more than two groups; tests of groups try it
             if name == "random_state":
                 base = {"validation_fraction": 0.3}  # the split; a linear model itself has nothing random
