@@ -310,7 +310,8 @@ def _front_figure(evidence: Evidence) -> Figure:
             errors = [[[e.value - e.lower], [e.upper - e.value]] for e in (found.gap, found.auc)]
             style = {"color": colour, "marker": marker, "linestyle": "", "elinewidth": 0.8, "label": name}
             axes.errorbar([found.gap.value], [found.auc.value], xerr=errors[0], yerr=errors[1], **style)
-    axes.set(xlabel=f"{evidence.measured.metric.name} gap", ylabel="AUC")
+    named = evidence.measured.metric.name.replace("$", r"\$")  # at an axis they would begin a formula
+    axes.set(xlabel=f"{named} gap", ylabel="AUC")
     if axes.get_legend_handles_labels()[1]:  # none, where no gap is known on these rows
         figure.legend(frameon=False, fontsize=9, loc="outside upper left", ncols=3)
     return figure
