@@ -149,20 +149,14 @@ def require_labels(y: Any) -> None:
     """
     import narwhals as nw
 
-    if isinstance(y, list | tuple | np.ndarray):
-        column = as_given(y)
-        column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
-        if column.ndim == 1:
-            _require_present("y", _missing(column), "remove these rows.")
-            _require_values("y", column)
-        return
     for part in _columns(y):
         known = nw.from_native(part, pass_through=True, allow_series=True, eager_only=True)
         if isinstance(known, nw.Series):
-            absent = known.is_null().to_numpy()
-            if known.dtype.is_float():  # of which NaN is no null in polars
-                absent = absent | _missing(known.to_numpy())
+            absent = known.is_null().to_numpy() | _missing(known.to_numpy())  # polars has NaN that is no null
             _require_present("y", absent, "remove these rows.")
+        elif (column := as_given(part)).ndim == 1:
+            _require_present("y", _missing(column), "remove these rows.")
+            _require_values("y", column)
 
 
 def _require_present(argument: str, missing: Any, remedy: str) -> None:
@@ -333,11 +327,15 @@ def validated(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]
 def weights_of(sample_weight: Any, rows: int) -> Any:
     """Return weights (n,) as float64.
 
-    Raises InvalidInput where one is not a finite number of at least 0, all are zero, or there is not one for each row.
+    Raises InvalidInput where one is neither 0 nor a number between 1e-100 and 1e100, beyond which sums of products
+    leave the range of floats; all are zero; or there is not one for each row.
     """
-    remedy = f"must be finite and at least 0, one for each of {rows} rows, and not all zero."
+    remedy = (
+        f"must be finite and at least 0, one for each of {rows} rows, not all zero, others between 1e-100 and 1e100."
+    )
     weight = finite_array("sample_weight", sample_weight, remedy)
-    if weight.shape != (rows,) or (weight < 0).any() or not weight.any():
+    usable = (weight == 0) | ((weight >= 1e-100) & (weight <= 1e100))
+    if weight.shape != (rows,) or not usable.all() or not weight.any():
         raise InvalidInput("sample_weight", sample_weight, remedy)
     return weight
 
