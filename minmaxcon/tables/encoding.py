@@ -6,13 +6,13 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minmaxcon.checks import whole
-from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon.errors import DataError, InvalidInput, UnknownName
 from minmaxcon.tables.columns import Table
 from minmaxcon.tables.formats import read_source
 from minmaxcon.tables.libsvm import LARGEST_INDEX, read_libsvm
@@ -162,7 +162,12 @@ class TableEncoding:
         return tuple(name for column in self.columns for name in column.feature_names)
 
     def encode_table(self, table: Table, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
-        """Return the features (n, d) of a table that has been read; see :meth:`ColumnEncoding.encode`."""
+        """Return the features (n, d) of a table that has been read; see :meth:`ColumnEncoding.encode`.
+
+        UnknownName for another ``unknown_category`` than "refuse" and "zero".
+        """
+        if unknown_category not in get_args(UnknownCategory):
+            raise UnknownName("unknown_category", str(unknown_category), get_args(UnknownCategory))
         return np.hstack([column.encode(table, unknown_category) for column in self.columns])
 
     def encode(self, source: Any, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
