@@ -200,7 +200,7 @@ def warn_of_alike(values: Sequence[Any], column: str) -> None:
             told = (
                 f"{column} has {shown(first)} and {shown(value)}, which differ in case or spaces only and count as two"
             )
-            warnings.warn(f"{told} groups: write them alike if they are one.", UserWarning, stacklevel=5)
+            warnings.warn(f"{told} groups: write them alike if they are one.", UserWarning, stacklevel=4)
 
 
 def signs_of(index: Any, chosen: int, values: Sequence[Any]) -> tuple[Signs, tuple[Any, Any]]:

@@ -164,9 +164,9 @@ class Measured:
     left_out : tuple of object
         Groups that do not count in ``gap``, since the fit left them out for their few rows.
     worst_pair : GroupGap or None
-        With more than two groups, the two whose AUCs differ most where all other rows are left out: ``group`` against
-        ``rest``. Each group against all others, as ``groups`` and limits have it, lets a pair differ by more. Its
-        intervals and its p-value allow for its being one of many.
+        With more than two groups, those two whose gap is the largest where all other rows are left out: ``group``
+        against ``rest``. Each group against all others, as ``groups`` and limits have it, lets a pair differ by more.
+        Its intervals and its p-value allow for its being one of many. Groups that are left out are in no pair.
     pairs : bool
         Whether every two groups are compared, and not each with the rest.
     cells : tuple of Cell
@@ -316,9 +316,13 @@ class _Statistics:
         return cls(area, tuple((one, group, a, b, a - b) for (one, group), a, b in found))
 
     @property
+    def gaps(self) -> list[AUCStatistic]:
+        """The gaps of the groups that count in the largest one."""
+        return [abs(signed) for _, group, *_, signed in self.groups if group.bound]
+
+    @property
     def largest(self) -> AUCStatistic | None:
-        gaps = [abs(signed) for _, group, *_, signed in self.groups if group.bound]
-        return max(gaps, key=lambda gap: -1.0 if math.isnan(gap.value) else gap.value) if gaps else None
+        return max(self.gaps, key=_value_of, default=None)
 
 
 def measured(
@@ -337,8 +341,7 @@ def measured(
     scores that are not finite, weights that are not positive, or a confidence outside (0, 1).
     """
     found = _Statistics.of(scores, label, groups, metric, row_weight)
-    result = _result(found, scores, label, metric, labels, row_weight, confidence)
-    return replace(result, worst_pair=worst_pair(scores, label, groups, metric, labels, row_weight, confidence))
+    return _result(found, scores, label, metric, labels, row_weight, confidence)
 
 
 def compared(
@@ -415,6 +418,7 @@ def _result(
         reasons=tuple(reasons),
         left_out=tuple(left_out),
         pairs=any(group.pair for group in groups),
+        worst_pair=worst_pair(scores, label, groups, metric, labels, row_weight, confidence),
     )
 
 
@@ -447,24 +451,25 @@ def worst_pair(
 
     Arguments and errors are those of :func:`measured`. Intervals allow for as many pairs as there are.
     """
-    if len(groups) < 3:
-        return None
     scores, label, bound = np.asarray(scores), np.asarray(label), [group for group in groups if group.bound]
-    cases = [(one, two) for one in metric.members for two in (bound if groups[0].pair else each_other(bound, one))]
-    each, gaps, best = 1.0 - (1.0 - confidence) / len(cases), [], None
-    for one, two in cases:  # one after the other, since statistics hold a number for each row
+    if not bound or (len(bound) < 2 and not bound[0].pair):  # of two groups one alone is compared with the rest
+        return None
+    cases = [(one, two) for one in metric.members for two in (bound if bound[0].pair else each_other(bound, one))]
+    each = 1.0 - (1.0 - confidence) / len(cases)
+
+    def alone(one: FairnessMetric, two: GroupSigns) -> Any:
+        """Return the statistics of two groups, which hold a number for each of their rows."""
         inside = two.signs != 0
         pair = replace(two, signs=two.signs[inside])
         weight = None if row_weight is None else np.asarray(row_weight)[inside]
-        (part,) = _Statistics.of(scores[inside], label[inside], [pair], one, weight).groups
-        gaps.append(abs(part[-1]).estimate(each))
-        if best is None or _value_of(gaps[-1]) > _value_of(best.gap):
-            best = _group_gap(part, labels, each)
-    if best is None:
-        return None
-    p = best.signed.p_value
-    signed = replace(best.signed, p_value=None if p is None else min(1.0, p * len(cases)))  # as the interval has it
-    return replace(best, signed=signed, gap=_simultaneous(gaps))
+        return _Statistics.of(scores[inside], label[inside], [pair], one, weight).groups[0]
+
+    gaps = [abs(alone(*case)[-1]).estimate(each) for case in cases]
+    largest = max(range(len(cases)), key=lambda k: _value_of(gaps[k]))
+    worst = _group_gap(alone(*cases[largest]), labels, each)
+    p = worst.signed.p_value
+    signed = replace(worst.signed, p_value=None if p is None else min(1.0, p * len(cases)))  # as the interval has it
+    return replace(worst, signed=signed, gap=_simultaneous(gaps))
 
 
 def _either_way(metric: FairnessMetric) -> bool:
@@ -482,10 +487,10 @@ _TURNED: dict[Any, Any] = {1: -1, -1: 1, None: None}
 
 def _largest(found: _Statistics, confidence: float) -> AUCEstimate | None:
     """Return the largest gap, with an interval that allows for its being one of several."""
-    bound = [abs(signed) for _, group, *_, signed in found.groups if group.bound]
-    if len(bound) < 2:
-        return bound[0].estimate(confidence) if bound else None
-    return _simultaneous([gap.estimate(1.0 - (1.0 - confidence) / len(bound)) for gap in bound])
+    gaps = found.gaps
+    if len(gaps) < 2:
+        return gaps[0].estimate(confidence) if gaps else None
+    return _simultaneous([gap.estimate(1.0 - (1.0 - confidence) / len(gaps)) for gap in gaps])
 
 
 def _simultaneous(gaps: Sequence[AUCEstimate]) -> AUCEstimate:
@@ -600,7 +605,7 @@ def _size_of_gap(part: GroupGap) -> float:
     return _value_of(part.gap)
 
 
-def _value_of(gap: AUCEstimate) -> float:
+def _value_of(gap: AUCEstimate | AUCStatistic) -> float:
     return -1.0 if math.isnan(gap.value) else gap.value
 
 

@@ -67,8 +67,10 @@ class Fitted:
     def log_odds_by_group(self, decision: Any, signs: Any) -> Any:
         """Return log-odds (n,) of the second class, by the line of each row's group, from those by one line for all.
 
-        ``signs`` are those (n,) of each compared group.
+        ``signs`` are those (n,) of each compared group. Where there is no line by group that for all remains.
         """
+        if not self.by_group:
+            return decision
         scores = (self.direction * decision - self.log_odds.intercept) / self.log_odds.slope
         found = self.by_group[-1](scores)
         for line, sign in zip(self.by_group, signs, strict=False):

@@ -58,7 +58,8 @@ def told_of_new_rows(left: LeftOut, fit: FairFit, fewest: int) -> str:
 def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weight: Any) -> list[str]:
     """Say of the rows, as given, that a target is about what its bound and the counts do not assure."""
     fit, found = fitted.fit, []
-    scores = fitted.direction * fitted.decision(rows.features)
+    decision = fitted.decision(rows.features)
+    scores = fitted.direction * decision
     groups = comparisons(rows, target.metric)
     if len(fitted.groups) > 2 and not fitted.several:
         protected = fitted.group_values[1]
@@ -84,7 +85,8 @@ def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weigh
             found.append(
                 f"{said} on as many new rows chance alone may make it anything from {new.lower:.2g} to {new.upper:.2g}."
             )
-    predicted, positive = int((scores > 0).sum()), int((rows.label > 0).sum())
+    log_odds = fitted.direction * fitted.log_odds_by_group(decision, [signs for *_, signs in rows.each_group])
+    predicted, positive = int((log_odds > 0).sum()), int((rows.label > 0).sum())
     if predicted < _FEW_PREDICTED * positive:
         found.append(
             f"The label {rows.label_values[1]!r} is predicted for {predicted:,} of {len(rows):,} rows, of which"

@@ -84,6 +84,7 @@ def test_the_largest_gap_of_three_groups_is_bound(three: Rows, metric: str, obje
     assert set(apart.signed_gaps) == {"a", "b", "c"}
     assert apart.gap is not None
     assert apart.gap.upper < 0.0
+    assert apart.first.as_dict() == told.as_dict()
 
 
 @pytest.mark.parametrize("metric, seed", [("group", 0), pytest.param("inter_group", 1, marks=pytest.mark.rel)])
@@ -359,6 +360,25 @@ def test_small_groups_are_left_out_by_the_users_word_alone(three: Rows) -> None:
     assert model.groups_ == ("a", "b", "c", "d")
 
 
+def test_the_pair_of_the_two_groups_that_are_left_is_told(three: Rows) -> None:
+    """Either is bound against a rest that has the small group, too: the two alone may differ by more."""
+    two = three.take(np.flatnonzero(three.group != "c"))
+    own = np.flatnonzero((two.group == "a") & (two.y == "no"))
+    group = two.group.copy()
+    group[own[np.argsort(two.X[own, 0])[-30:]]] = "d"
+    rows = two._replace(group=group)
+    settings = {"objective": "quadratic_auc", "alpha": 0.0, "min_rows_per_cell": 1}
+    with pytest.warns(UserWarning, match="left out of the bound: 'd'"):
+        found = fitted(rows, max_gap=0.05, **settings)
+    pair = found.measure(rows.X, rows.y, sensitive_features=rows.group).worst_pair
+    assert pair is not None
+    assert {pair.group, pair.rest} == {"a", "b"}
+    scores = found.decision_function(rows.X)
+    assert pair.gap.value == pytest.approx(gap_of_pair("group", scores, rows, pair.group, pair.rest), abs=1e-12)
+    assert pair.gap.value > 0.05
+    assert f"between {pair.group!r} and {pair.rest!r} alone the group gap is {pair.gap.value:.3g}." in found.reason_
+
+
 def test_a_group_without_rows_of_a_label_can_be_left_out(three: Rows) -> None:
     rows, settings = with_a_few(three, 4, 0), {"objective": "quadratic_auc", "alpha": 0.0, "max_gap": 0.3}
     with pytest.raises(DataError, match="group 'd' against the rest: no row is in the subset"):
@@ -396,8 +416,10 @@ def test_groups_that_are_written_in_two_ways_are_told(three: Rows) -> None:
     group = three.group.astype(object)
     group[three.group == "b"] = np.where(np.arange((three.group == "b").sum()) % 2 > 0, "A ", "b")
     rows = three._replace(group=group)
-    with pytest.warns(UserWarning, match=r"sensitive_features has 'a' and 'A ', which differ in case|'A ' and 'a'"):
+    said = r"sensitive_features has 'a' and 'A ', which differ in case|'A ' and 'a'"
+    with pytest.warns(UserWarning, match=said) as warned:
         found = fitted(rows, protected="a", objective="quadratic_auc", alpha=0.0)
+    assert {warning.filename for warning in warned} == {__file__}  # the caller of fit, in which the groups are mended
     assert "'a' is compared with all others together: " in found.reason_
     assert all(repr(value) in found.reason_ for value in ("A ", "b", "c"))
 
