@@ -139,6 +139,10 @@ class DataError(MinMaxConError, ValueError):
         The file or the data set's name.
     problem : str
         What is wrong, where known with row and column, and the remedy: one sentence.
+    column : str, optional
+        The column that is at fault, where the data could be used without it.
+    remedy : str
+        A further remedy, an argument as Python writes it: another sentence.
 
     Examples
     --------
@@ -149,12 +153,12 @@ class DataError(MinMaxConError, ValueError):
     minmaxcon.errors.DataError: missing.csv: no such file; check the path.
     """
 
-    def __init__(self, source: str, problem: str) -> None:
-        self.source, self.problem = source, problem
-        super().__init__(f"{source}: {problem}")
+    def __init__(self, source: str, problem: str, column: str | None = None, remedy: str = "") -> None:
+        self.source, self.problem, self.column, self.remedy = source, problem, column, remedy
+        super().__init__(f"{source}: {problem} {remedy}".rstrip())
 
     def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
-        return type(self), (self.source, self.problem)
+        return type(self), (self.source, self.problem, self.column, self.remedy)
 
 
 class CorruptCheckpoint(DataError):

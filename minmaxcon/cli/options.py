@@ -272,9 +272,11 @@ def explain(error: MinMaxConError, options: Collection[str]) -> str:
         return _argument(error, text.removesuffix(remedy), options) + _as_options(remedy, options)
     if not isinstance(error, DataError):
         return _as_options(text, options)
+    remedy = one_line(error.remedy)
+    text = text.removesuffix(remedy)
     if (found := _ASKED.search(text)) and found[1] in options:  # other names are those of columns
         text = f"{text[: found.start(1)]}--{found[1].replace('_', '-')}{text[found.end(1) :]}"
-    return text
+    return text + _as_options(remedy, options)
 
 
 _ASKED = re.compile(r"\basked for by (\w+)")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import minmaxcon as mm
+from minmaxcon.cli.options import one_line
 
 __all__ = ["Output", "ProgressLine", "paragraphs", "table", "wrapped"]
 
@@ -67,8 +68,8 @@ class Output:
         def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
             if isinstance(message, mm.EngineWarning):
                 self.note(f"note: {message.told(f'--engine {message.engine}', '--solver sfls')}")
-            elif issubclass(category, mm.WeakConvexityWarning):
-                self.note(f"note: {message}")
+            elif category is UserWarning or issubclass(category, mm.WeakConvexityWarning):
+                self.note(f"note: {one_line(str(message))}")
             else:
                 shown(message, category, *place, **named)
 

@@ -10,6 +10,9 @@ score the same; so
 for any sets G and G' that are made of cells. :math:`2W` are whole numbers, and are counted as such. The second moments
 of L within each cell give DeLong's variance of every difference of such AUCs, since the share of a row in its error is
 linear in L.
+
+Rows may have weights: L is then a sum of weights, a pair counts the product of its weights, and sums of squared weights
+take the place of numbers of rows in the variance. A row of weight 2 counts twice, and remains one observation.
 """
 
 from __future__ import annotations
@@ -48,12 +51,15 @@ class PairCounts:
     ----------
     counts : ndarray (C,) int
         Rows of each cell.
-    doubled : list of list of int
-        Twice the pairs that a row of the first cell wins against one of the second, half a pair for a tie: exact.
+    doubled : list of list of int, or of float with weights
+        Twice the pairs that a row of the first cell wins against one of the second, half a pair for a tie: exact
+        without weights.
     first : ndarray (C, C)
-        Sums over the rows of a cell of L.
+        Sums over the rows of a cell of L, times their squared weights.
     second : ndarray (C, C, C)
-        Sums over the rows of a cell of the products of two entries of L.
+        Sums over the rows of a cell of the products of two entries of L, times their squared weights.
+    mass, squares : ndarray (C,)
+        Sums of the weights, and of their squares, of the rows of each cell; the rows where there are no weights.
 
     Examples
     --------
@@ -69,6 +75,8 @@ class PairCounts:
     doubled: list[list[int]]
     first: NDArray[np.float64]
     second: NDArray[np.float64]
+    mass: NDArray[Any]
+    squares: NDArray[Any]
 
     def tied(self) -> PairCounts:
         """Return what the pairs say if all rows have one score.
@@ -81,19 +89,22 @@ class PairCounts:
         >>> runs.counts().tied().auc([False, True], [True, False])
         0.5
         """
-        rows, half = self.counts.tolist(), 0.5 * self.counts
+        rows, half = self.mass.tolist(), 0.5 * self.mass
         return PairCounts(
             self.counts,
             [[own * other for other in rows] for own in rows],
-            np.multiply.outer(self.counts, half),
-            np.multiply.outer(self.counts, np.multiply.outer(half, half)),
+            np.multiply.outer(self.squares, half),
+            np.multiply.outer(self.squares, np.multiply.outer(half, half)),
+            self.mass,
+            self.squares,
         )
 
     def auc(self, own: Any, other: Any) -> float:
         """Return the AUC of two sets of cells, boolean arrays (C,), half a pair for a tie; NaN where one is empty."""
         mine, theirs = np.flatnonzero(own), np.flatnonzero(other)
-        pairs = 2 * int(self.counts[mine].sum()) * int(self.counts[theirs].sum())
-        return sum(self.doubled[a][b] for a in mine for b in theirs) / pairs if pairs else math.nan
+        pairs = 2 * self.mass[mine].sum().item() * self.mass[theirs].sum().item()
+        won = sum(self.doubled[a][b] for a in mine for b in theirs)
+        return min(1.0, won / pairs) if pairs else math.nan  # rounding of weights may exceed it
 
     def difference(self, pairs: Sequence[tuple[Any, Any]], confidence: float = 0.95) -> AUCEstimate:
         """Return the first AUC less those that follow, with its interval and p-value; one pair alone is an AUC."""
@@ -127,12 +138,12 @@ class PairCounts:
         for k, ((own, other), value) in enumerate(zip(pairs, values, strict=True)):
             sign = 1.0 if k == 0 else -1.0
             own, other = np.asarray(own, dtype=bool), np.asarray(other, dtype=bool)
-            n, m = float(self.counts[own].sum()), float(self.counts[other].sum())
+            n, m = float(self.mass[own].sum()), float(self.mass[other].sum())
             slope[own] += sign * other / (n * m)  # V_i = L(i) summed over G', by its size
             constant[own] -= sign * value / n
             slope[other] -= sign * own / (n * m)  # a row of G' wins where one of G does not
             constant[other] += sign * (1.0 - value) / m
-        square = np.einsum("ci,cij,cj->c", slope, self.second, slope) + self.counts * constant**2
+        square = np.einsum("ci,cij,cj->c", slope, self.second, slope) + self.squares * constant**2
         return float((square + 2.0 * constant * np.einsum("ci,ci->c", slope, self.first)).sum())
 
 
@@ -167,17 +178,19 @@ class ScoreRuns:
         self._cells, self._rows = whole("cells", cells, most=256), whole("rows", rows)
         self._folder = folder
         self._scratch: Scratch | None = None
-        self._waiting: list[tuple[Any, Any]] = []
+        self._waiting: list[tuple[Any, ...]] = []
         self._held = 0
         self._runs: list[_Run] = []
+        self._weighted: bool | None = None
 
-    def add(self, scores: Any, cells: Any) -> None:
-        """Take in scores (n,) of any unit, and the cell (n,) of each, from 0.
+    def add(self, scores: Any, cells: Any, weights: Any = None) -> None:
+        """Take in scores (n,) of any unit, the cell (n,) of each, from 0, and its weight (n,), if rows have any.
 
         Raises
         ------
         InvalidInput
-            If a score is not finite, a cell is none, or lengths differ.
+            If a score is not finite, a cell is none, a weight is not positive and finite, lengths differ, or some
+            blocks have weights and others none.
         MinMaxConError
             If the disk is full.
         """
@@ -188,18 +201,34 @@ class ScoreRuns:
             raise InvalidInput("scores", float(found[np.argmin(np.isfinite(found))]), "must be finite.")
         if found.size and not 0 <= which.min() <= which.max() < self._cells:
             raise InvalidInput("cells", which, f"must lie between 0 and {self._cells - 1}.")
+        mass = None if weights is None else self._checked(weights, found.size)
+        if self._weighted not in (None, mass is not None):
+            raise InvalidInput("weights", "some", "give them with every block of scores, or with none.")
+        self._weighted = mass is not None
         for begin in range(0, found.size, self._rows):
             part = slice(begin, begin + self._rows)
             if self._held and self._held + len(found[part]) > self._rows:
                 self._spill()
-            self._waiting.append((found[part].copy(), which[part].astype(np.uint8)))
+            one = np.ones(len(found[part]), dtype=np.int64)
+            amounts = (one,) if mass is None else (one, mass[part].copy(), np.square(mass[part]))
+            self._waiting.append((found[part].copy(), which[part].astype(np.uint8), *amounts))
             self._held += len(found[part])
+
+    @staticmethod
+    def _checked(weights: Any, size: int) -> NDArray[np.float64]:
+        mass = np.asarray(weights, dtype=np.float64)
+        if mass.shape != (size,):
+            raise InvalidInput("weights", f"shape {mass.shape}", f"must have shape ({size},), as the scores.")
+        good = np.isfinite(mass) & (mass > 0)
+        if not good.all():
+            raise InvalidInput("weights", float(mass[np.argmin(good)]), "must be positive and finite.")
+        return mass
 
     def _taken(self) -> Any:
         """Return what waits, as scores in increasing order with the rows of each cell that have them."""
-        scores, cells = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        scores, cells, *amounts = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
         self._waiting, self._held = [], 0
-        return _tallied(scores, cells, np.ones(len(scores), dtype=np.int64))
+        return _tallied(scores, cells, *amounts)
 
     def _spill(self) -> None:
         if self._scratch is None:
@@ -220,52 +249,59 @@ class ScoreRuns:
             raise InvalidInput("scores", "none", "give at least one.")
         parts = _merged(self._runs, self._rows) if self._runs else iter([self._taken()])
         size = self._cells
-        before, doubled = np.zeros(size, dtype=np.int64), [[0] * size for _ in range(size)]
+        rows, squares = np.zeros(size, dtype=np.int64), np.zeros(size)
+        doubled: list[list[Any]] = [[0] * size for _ in range(size)]
+        before: Any = np.zeros(size, dtype=np.float64 if self._weighted else np.int64)
         first, second = np.zeros((size, size)), np.zeros((size, size, size))
-        for scores, cells, counts in parts:
+        for scores, cells, *amounts in parts:
             starts = np.flatnonzero(np.diff(scores, prepend=np.nan) != 0)
             place = np.cumsum(np.diff(scores, prepend=scores[:1]) != 0)
-            table = np.zeros((len(starts), size), dtype=np.int64)  # rows of each cell at each different score
-            table[place, cells] = counts
+            tables = []  # rows of each cell at each different score; with weights also their sums and those of squares
+            for amount in amounts:
+                tables.append(np.zeros((len(starts), size), dtype=amount.dtype))
+                tables[-1][place, cells] = amount
+            count, table, square = tables if self._weighted else (*tables, *tables, *tables)
             below = np.cumsum(table, axis=0) - table + before
             twice = 2 * below + table
             for a, row in enumerate((table.T @ twice).tolist()):
                 doubled[a] = [old + new for old, new in zip(doubled[a], row, strict=True)]
             less = 0.5 * twice
-            first += table.T @ less
+            first += square.T @ less
             for a in range(size):
-                here = table[:, a] > 0
-                second[a] += (less[here] * table[here, a, None]).T @ less[here]
+                here = count[:, a] > 0
+                second[a] += (less[here] * square[here, a, None]).T @ less[here]
             before = before + table.sum(axis=0)
-        self._runs, self._scratch = [], None
-        return PairCounts(before, doubled, first, second)
+            rows, squares = rows + count.sum(axis=0), squares + square.sum(axis=0)
+        weighted = bool(self._weighted)
+        self._runs, self._scratch, self._weighted = [], None, None
+        return PairCounts(rows, doubled, first, second, before, squares if weighted else rows)
 
 
-def _tallied(scores: Any, cells: Any, counts: Any) -> tuple[Any, Any, Any]:
-    """Return each pair of score and cell once, in increasing order, with its rows: ties take no room."""
+def _tallied(scores: Any, cells: Any, *amounts: Any) -> tuple[Any, ...]:
+    """Return each pair of score and cell once, in increasing order, with sums of amounts (n,): ties take no room."""
     order = np.lexsort((cells, scores))
-    scores, cells, counts = scores[order], cells[order], counts[order]
+    scores, cells = scores[order], cells[order]
     new = np.flatnonzero((np.diff(scores, prepend=np.nan) != 0) | (np.diff(cells.astype(np.int16), prepend=-1) != 0))
-    return scores[new], cells[new], np.add.reduceat(counts, new)
+    return scores[new], cells[new], *(np.add.reduceat(amount[order], new) for amount in amounts)
 
 
 class _Run:
-    """A sorted run on disk: scores, cells and counts, one after the other, read from the beginning to the end."""
+    """A sorted run on disk: scores, cells and amounts, one after the other, read from the beginning to the end."""
 
-    def __init__(self, scratch: Scratch, scores: Any, cells: Any, counts: Any) -> None:
+    def __init__(self, scratch: Scratch, scores: Any, *others: Any) -> None:
         self.scratch, self.size, self.place = scratch, len(scores), 0
         self.marks = scores[::_MARK].copy()
-        self._kinds = (scores.dtype, cells.dtype, counts.dtype)
-        self._begins = [scratch.append(np.ascontiguousarray(part)) for part in (scores, cells, counts)]
+        self._kinds = [part.dtype for part in (scores, *others)]
+        self._begins = [scratch.append(np.ascontiguousarray(part)) for part in (scores, *others)]
 
-    def until(self, end: float, size: int) -> Iterator[tuple[Any, Any, Any]]:
+    def until(self, end: float, size: int) -> Iterator[tuple[Any, ...]]:
         """Yield what is left below a score."""
         while self.place < self.size:
             count = min(size, self.size - self.place)
             scores = self._read(0, count)
             cut = int(np.searchsorted(scores, end)) if end < math.inf else count
             if cut:
-                yield scores[:cut], self._read(1, cut), self._read(2, cut)
+                yield scores[:cut], *(self._read(part, cut) for part in range(1, len(self._kinds)))
             self.place += cut
             if cut < count:
                 return
@@ -276,7 +312,7 @@ class _Run:
         return found
 
 
-def _merged(runs: Sequence[_Run], rows: int) -> Iterator[tuple[Any, Any, Any]]:
+def _merged(runs: Sequence[_Run], rows: int) -> Iterator[tuple[Any, ...]]:
     """Yield all runs in increasing order of scores, in parts between which no score is shared."""
     marks = np.sort(np.concatenate([run.marks for run in runs]))
     cuts = np.unique(marks[max(1, rows // _MARK) :: max(1, rows // _MARK)])

@@ -13,7 +13,7 @@ from minmaxcon.tables.encoding import (
     identifies_rows,
     require_categories,
 )
-from minmaxcon.tables.formats import file_format, read_source, read_texts
+from minmaxcon.tables.formats import column_names, file_format, read_source, read_texts
 from minmaxcon.tables.libsvm import read_libsvm
 from minmaxcon.tables.lines import existing_file, shown, source_name
 
@@ -26,6 +26,7 @@ __all__ = [
     "Table",
     "TableBlocks",
     "TableEncoding",
+    "column_names",
     "encoding_from_dict",
     "existing_file",
     "file_format",

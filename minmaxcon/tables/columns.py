@@ -161,6 +161,7 @@ class Table:
                     self.source,
                     f"column {shown(column.name)} holds numbers with decimal commas (such as {shown(column.texts[0])});"
                     " export the file with decimal points.",
+                    column.name,
                 )
         else:
             self.require_numbers(column)
@@ -190,6 +191,7 @@ class Table:
                 self.source,
                 f"{self.place(row)}, column {shown(column.name)}: {value} {defect}{more};"
                 " correct it in the file or remove the row or the column, nothing is filled in silently.",
+                column.name,
             )
 
     def _others(self, column: Column) -> str:
@@ -205,9 +207,10 @@ def check_names(source: str, names: Sequence[str], used: Iterable[str]) -> None:
     counts = Counter(names)
     for name in used:
         if not name:
-            raise DataError(source, f"column {names.index('') + 1} has no name; give every column one in its heading.")
+            need = f"column {names.index('') + 1} has no name; give every column one in its heading."
+            raise DataError(source, need, name)
         if counts[name] > 1:
-            raise DataError(source, f"two columns are called {shown(name)}; rename or remove one.")
+            raise DataError(source, f"two columns are called {shown(name)}; rename or remove one.", name)
 
 
 def unknown_column(source: str, name: str, argument: str, known: Iterable[str]) -> DataError:
@@ -249,9 +252,8 @@ class ColumnBuilder:
         elif pa.types.is_string_view(kind):
             cells = cells.cast(pa.large_string())
         elif not any(getattr(pa.types, f"is_{name}")(kind) for name in _READABLE):
-            raise DataError(
-                self.source, f"column {shown(self.name)} is of type {kind}; turn it into numbers or text, or remove it."
-            )
+            need = f"column {shown(self.name)} is of type {kind}; turn it into numbers or text, or remove it."
+            raise DataError(self.source, need, self.name)
         try:
             values = pc.cast(cells, pa.float64(), safe=False)
         except pa.ArrowInvalid:
@@ -284,6 +286,7 @@ class ColumnBuilder:
                 self.source,
                 f"column {shown(self.name)} has more than {MAX_CATEGORIES:,} different texts (such as {shown(cell)});"
                 " it looks like a name or an identifier, remove it from the file.",
+                self.name,
             )
         return math.nan, self._known.setdefault(cell, len(self._known))
 

@@ -95,6 +95,8 @@ class ColumnEncoding:
         DataError
             The column is absent, or a cell is of the wrong kind, missing, not finite or an unknown category; its row
             and column are named.
+        UnknownName
+            Another ``unknown_category``.
         """
         column = table.column(self.name, "the model")
         if self.categories is None:
@@ -103,6 +105,8 @@ class ColumnEncoding:
             if self.fill is None:
                 return values
             return np.where(np.isnan(values) | (values == self.missing_code), self.fill, values)
+        if unknown_category not in get_args(UnknownCategory):
+            raise UnknownName("unknown_category", unknown_category, get_args(UnknownCategory))
         table.require_texts(column)
         place = {text: index for index, text in enumerate(self.categories)}
         index = np.array([place.get(text, -1) for text in column.texts])[column.codes]
@@ -120,6 +124,8 @@ class ColumnEncoding:
                 table.source,
                 f"{table.place(row)}, column {shown(self.name)}: the category {column.cell(row)} was not in the"
                 f" training data; known are {known}.",
+                self.name,
+                'To take such rows all the same, with 0 in all features of the column: unknown_category="zero".',
             )
         each = np.eye(len(self.categories) + 1, len(self.categories))  # the last row, of 0, is that of unknown ones
         features: NDArray[np.float64] = each[:, int(self.drop_first) :][index]
@@ -162,12 +168,7 @@ class TableEncoding:
         return tuple(name for column in self.columns for name in column.feature_names)
 
     def encode_table(self, table: Table, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
-        """Return the features (n, d) of a table that has been read; see :meth:`ColumnEncoding.encode`.
-
-        UnknownName for another ``unknown_category`` than "refuse" and "zero".
-        """
-        if unknown_category not in get_args(UnknownCategory):
-            raise UnknownName("unknown_category", str(unknown_category), get_args(UnknownCategory))
+        """Return the features (n, d) of a table that has been read; see :meth:`ColumnEncoding.encode`."""
         return np.hstack([column.encode(table, unknown_category) for column in self.columns])
 
     def encode(self, source: Any, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
@@ -350,4 +351,5 @@ def require_categories(source: str, name: str, texts: int, rows: int) -> None:
             source,
             f"column {shown(name)} has {texts:,} different texts in {rows:,} rows, such as notes or identifiers have,"
             " which tell these rows apart and nothing of others; remove it, or turn it into a few categories.",
+            name,
         )

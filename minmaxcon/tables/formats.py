@@ -22,7 +22,7 @@ from minmaxcon.memory import require_memory
 from minmaxcon.tables.columns import ColumnBuilder, Table, check_names, unknown_column
 from minmaxcon.tables.lines import MAX_LINE, bounded_lines, check_ratio, existing_file, place, shown, source_name
 
-__all__ = ["FORMATS", "CsvRows", "file_format", "read_source", "read_texts"]
+__all__ = ["FORMATS", "CsvRows", "column_names", "file_format", "read_source", "read_texts"]
 
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -86,10 +86,43 @@ def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = "
     """
     if not isinstance(source, str | Path):
         return _read_frame(source, wanted, by)
-    kind, name = file_format(existing_file(source)), source_name(source)
+    read = _read_parquet if _table_format(source) == "parquet" else _read_csv
+    return read(source, source_name(source), wanted, by)
+
+
+def _table_format(path: str | Path) -> str:
+    """Return "csv" or "parquet"; DataError for a LIBSVM file."""
+    kind = file_format(existing_file(path))
     if kind == "libsvm":
-        raise DataError(name, "a LIBSVM file has no named columns; if this is a table, rename it to .csv.")
-    return (_read_parquet if kind == "parquet" else _read_csv)(source, name, wanted, by)
+        need = "a LIBSVM file has no named columns; if this is a table, rename it to .csv."
+        raise DataError(source_name(path), need)
+    return kind
+
+
+def column_names(source: Any) -> tuple[str, ...]:
+    """Return the headings of the columns of a CSV or Parquet file, or of a data frame; its rows are not read.
+
+    Errors are those of :func:`read_source`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from minmaxcon.tables import column_names
+    >>> column_names(pd.DataFrame({"age": [30, 40], "job": ["cook", "clerk"]}))
+    ('age', 'job')
+    """
+    if not isinstance(source, str | Path):
+        return tuple(_series(source))
+    if _table_format(source) == "csv":
+        return tuple(CsvRows(source).names)
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(source) as parquet:
+            return tuple(parquet.schema_arrow.names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
+        raise _unreadable(source_name(source), failure) from failure
 
 
 def read_texts(path: str | Path, name: str, *, by: str = "the columns to read") -> list[str]:
@@ -290,8 +323,12 @@ def _read_parquet(path: str | Path, source: str, wanted: Sequence[str] | None, b
                 raise DataError(source, f"claims {claimed:,} rows and holds {rows:,}; export it again.")
             return _built(source, builders, rows)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:  # names that are no text are read by Python
-        cause = " ".join(str(failure).split())[:120]
-        raise DataError(source, f"is not a readable Parquet file ({cause}); export it again.") from failure
+        raise _unreadable(source, failure) from failure
+
+
+def _unreadable(source: str, failure: Exception) -> DataError:
+    cause = " ".join(str(failure).split())[:120]
+    return DataError(source, f"is not a readable Parquet file ({cause}); export it again.")
 
 
 def _check_size(source: str, rows: int, columns: int) -> None:
@@ -301,9 +338,23 @@ def _check_size(source: str, rows: int, columns: int) -> None:
 
 
 def _read_frame(frame: Any, wanted: Sequence[str] | None, by: str) -> Table:
+    series = _series(frame)
+    builders = _builders(_FRAME, list(series), wanted, by)
+    rows = len(next(iter(series.values()), ()))
+    if rows:
+        for builder in builders:
+            builder.add(_arrow(series[builder.name]))
+    return _built(_FRAME, builders, rows)
+
+
+_FRAME = "data frame"
+
+
+def _series(frame: Any) -> dict[str, Any]:
+    """Return the columns of an eager data frame by name."""
     import narwhals as nw
 
-    source = "data frame"
+    source = _FRAME
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError as failure:
@@ -312,12 +363,7 @@ def _read_frame(frame: Any, wanted: Sequence[str] | None, by: str) -> Table:
     except nw.exceptions.DuplicateError as failure:
         cause = " ".join(str(failure).split())[:120]
         raise DataError(source, f"two columns have one name ({cause}); rename or remove one.") from failure
-    series = {str(column.name): column for column in table.iter_columns()}
-    builders = _builders(source, list(series), wanted, by)
-    if len(table):
-        for builder in builders:
-            builder.add(_arrow(series[builder.name]))
-    return _built(source, builders, len(table))
+    return {str(column.name): column for column in table.iter_columns()}
 
 
 def _arrow(series: Any) -> Any:

@@ -20,6 +20,7 @@ COMPILED = (
 OURS = [
     (mm.WeakConvexityWarning("weight=1 is not above 3."), "weight=1 is not above 3."),
     (mm.EngineWarning("jax", "SFLS(MirrorProx)"), COMPILED),
+    (UserWarning("rows.csv: one\n  odd row."), "rows.csv: one odd row."),
 ]
 
 

@@ -14,10 +14,11 @@ from minmaxcon.metrics import AUCStatistic, ScoreRuns, auc
 SETS = [np.array(cells, dtype=bool) for cells in ([0, 1, 0, 1], [1, 0, 0, 0], [0, 1, 1, 0], [1, 1, 1, 1])]
 
 
-def counted(scores: Any, cells: Any, rows: int, block: int = 777) -> Any:
+def counted(scores: Any, cells: Any, rows: int, block: int = 777, weights: Any = None) -> Any:
     runs = ScoreRuns(4, rows=rows)
     for begin in range(0, len(scores), block):
-        runs.add(scores[begin : begin + block], cells[begin : begin + block])
+        part = slice(begin, begin + block)
+        runs.add(scores[part], cells[part], None if weights is None else weights[part])
     return runs.counts()
 
 
@@ -49,12 +50,37 @@ def test_intervals_are_those_of_delong() -> None:
         assert (gap.value, gap.lower, gap.upper) == pytest.approx((folded.value, folded.lower, folded.upper), abs=2e-4)
 
 
-def test_rows_that_tie_are_those_of_one_score() -> None:
+@pytest.mark.parametrize("rows", [400, 10**6])
+@pytest.mark.parametrize("digits", [None, 0])
+def test_weighted_pairs_are_those_of_all_rows_in_memory(rows: int, digits: int | None) -> None:
+    """AUC, variance and numbers of rows, tied or not; whole numbers stand for copies, in all but the variance."""
+    rng = np.random.default_rng(3)
+    cells, weights = rng.integers(4, size=5000), rng.uniform(0.1, 4.0, 5000)
+    scores = rng.normal(size=5000) + 0.3 * cells
+    scores = scores if digits is None else scores.round(digits)
+    found = counted(scores, cells, rows, weights=weights)
+    for pairs in itertools.product([SETS[:2], SETS[2:0:-1]], [SETS[1:3], [SETS[3], SETS[3]]]):
+        first, second = (AUCStatistic.of(scores, own[cells], other[cells], weights) for own, other in pairs)
+        expected, seen = (first - second).estimate(), found.difference(pairs)
+        assert seen.value == pytest.approx(expected.value, abs=1e-13)
+        assert seen.standard_error == pytest.approx(expected.standard_error, rel=2e-3)
+        assert seen.counts == expected.counts
+    copies = rng.integers(1, 4, size=5000)
+    repeated = counted(np.repeat(scores, copies), np.repeat(cells, copies), rows)
+    whole = counted(scores, cells, rows, weights=copies)
+    assert whole.doubled == repeated.doubled
+    assert whole.mass.tolist() == repeated.counts.tolist()
+    assert whole.difference([SETS[:2]]).standard_error > repeated.difference([SETS[:2]]).standard_error
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_tie_are_those_of_one_score(weighted: bool) -> None:
     rng = np.random.default_rng(2)
-    cells = rng.integers(4, size=500)
-    found, same = counted(rng.normal(size=500), cells, 100).tied(), counted(np.ones(500), cells, 100)
+    cells, weights = rng.integers(4, size=500), rng.integers(1, 5, size=500).astype(float) if weighted else None
+    found = counted(rng.normal(size=500), cells, 100, weights=weights).tied()
+    same = counted(np.ones(500), cells, 100, weights=weights)
     assert found.doubled == same.doubled
-    for name in ("counts", "first", "second"):
+    for name in ("counts", "first", "second", "mass", "squares"):
         np.testing.assert_array_equal(getattr(found, name), getattr(same, name))
 
 
@@ -68,7 +94,12 @@ def test_what_cannot_be_counted() -> None:
         runs.add([0.0], [2])
     with pytest.raises(mm.InvalidInput, match="must have shape"):
         runs.add([0.0], [1, 1])
+    for bad, said in (([0.0], "weights=0.0: must be positive"), ([1.0, 1.0], "must have shape"), ([np.inf], "=inf")):
+        with pytest.raises(mm.InvalidInput, match=said):
+            runs.add([0.0], [1], bad)
     runs.add([0.0], [1])
+    with pytest.raises(mm.InvalidInput, match="with every block of scores, or with none"):
+        runs.add([0.0], [1], [2.0])
     counts = runs.counts()
     assert np.isnan(counts.auc([True, False], [False, True]))
     nothing = counts.difference([([True, False], [False, True])])

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -15,6 +15,7 @@ import minmaxcon as mm
 from minmaxcon.cli import Flag, Output, ProgressLine, Whole, names_of, one_line
 
 if TYPE_CHECKING:
+    from .labelled import FileColumns
     from .study.sweep import Tick
 
 __all__ = ["bench", "demo", "pareto", "report", "reproduce"]
@@ -71,6 +72,11 @@ class _Columns:
         Its protected value, against all others.
     keep_sensitive
         Whether the sensitive column is a feature too.
+    ignore
+        Columns of a file that are left out, such as an identifier, separated by commas.
+    unknown_category
+        How a category that the training rows do not have is treated in the files of `--validation` and `--test`: it is
+        an error (refuse), or its row has 0 in all features of the column (zero).
     """
 
     label: str | None = None
@@ -78,6 +84,14 @@ class _Columns:
     sensitive: str | None = None
     protected: str | None = None
     keep_sensitive: Flag = False
+    ignore: str | None = None
+    unknown_category: Literal["refuse", "zero"] = "refuse"
+
+    def meant(self) -> FileColumns:
+        """Return them as the problem takes them."""
+        from .labelled import FileColumns
+
+        return FileColumns.of(**asdict(self))
 
 
 _NO_COLUMNS = _Columns()
@@ -155,11 +169,9 @@ def report(
     check_file(out, overwrite=overwrite)
     gaps = _numbers(max_gap, "max_gap")
     wanted: Any = gaps if len(gaps) > 1 else gaps[0]
-    named = asdict(columns)
-    keep_sensitive = named.pop("keep_sensitive")
     with output.guarded():
         others = {name: part for name, part in (("validation", validation), ("test", test)) if part is not None}
-        rows = FairAUC().dataset(data, data_dir, named, keep_sensitive, test_fraction, False, seed, others)
+        rows = FairAUC().dataset(data, data_dir, columns.meant(), test_fraction, False, seed, others)
 
         def parts(one: Any) -> tuple[Any, Any, Any]:
             """Return features with their names, labels and groups as the data have them."""
@@ -266,6 +278,9 @@ def pareto(
 ) -> int:
     """Compare the fronts of all methods on one data set or file, metric and model, with error bars over seeds.
 
+    Of a file it shows the models of ten targets, with AUC and gap on training, validation and test rows, says which one
+    to take and how to train it, and sets the other ways to a fair model beside it.
+
     Every configuration that ends is written to DIR/runs at once: started again after any end, the same command goes on
     where it was.
 
@@ -286,8 +301,9 @@ def pareto(
         File of the rows that models are judged by, beside `--data`, the file of the training rows; by default a fifth
         of the rows is held out, by seed.
     """
-    file = {"data": data, "validation": validation, "test": test, **asdict(columns)}
-    return _fronts(name, {"data": [data], "metric": [metric], "model": [model]}, sweep, file)
+    parts = {"data": data, "validation": validation, "test": test}
+    files = {option: path for option, path in parts.items() if path is not None}
+    return _fronts(name, {"data": [data], "metric": [metric], "model": [model]}, sweep, (files, columns))
 
 
 def reproduce(
@@ -320,12 +336,16 @@ def reproduce(
 
 
 def _fronts(
-    name: str, panels: Mapping[str, list[str] | None], asked: _Sweep, file: dict[str, Any] | None = None
+    name: str,
+    panels: Mapping[str, list[str] | None],
+    asked: _Sweep,
+    file: tuple[Mapping[str, str], _Columns] | None = None,
 ) -> int:
-    """Run what was asked for, write the folder, and print its tables; ``file`` are the arguments of own_rows."""
+    """Run what was asked for, write the folder, and print its tables; ``file`` are the parts, and what is in them."""
     from minmaxcon.results import to_json
 
     from .study import report as fronts
+    from .study.own_front import own_report
     from .study.own_rows import own_rows
     from .study.study import FairAUCStudy
     from .study.sweep import run_sweep
@@ -339,7 +359,9 @@ def _fronts(
     output = Output(asked.json, asked.quiet)
     line = ProgressLine(output, every=10.0)
     with output.guarded():
-        own = None if file is None else own_rows(**file)
+        files, columns = file or ({}, _NO_COLUMNS)
+        others = {option: path for option, path in files.items() if option != "data"}
+        own = own_rows(files["data"], columns.meant(), others) if files else None
         study = FairAUCStudy() if own is None else FairAUCStudy(own)
         if own is not None:
             panels = {**panels, "data": [own.name]}
@@ -363,7 +385,10 @@ def _fronts(
             done = f"interrupted: {len(sweep.records)} of {sweep.total} configurations are finished and kept"
             output.failure(f"{done}; run the same command again to go on.")
             return 1
-        found = fronts.report(study, planned, sweep)
+        if own is None:
+            found = fronts.report(study, planned, sweep)
+        else:
+            found = own_report(planned, sweep, own, files, str(asked.out))
         fronts.write_report(asked.out, found)
     output.result(to_json(found.summary) if output.json else f"{found.text}\nwritten: {asked.out}\n")
     if output.json:

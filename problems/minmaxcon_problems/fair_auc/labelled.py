@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from minmaxcon.tables import (
     LibsvmEncoding,
     RowEncoding,
     Table,
+    column_names,
     existing_file,
     file_format,
     fit_encoding,
@@ -33,11 +35,14 @@ from minmaxcon.tables import (
 )
 
 __all__ = [
+    "FileColumns",
     "LabelledData",
+    "UnknownCategory",
     "Value",
     "group_of",
     "is_libsvm",
     "label_of",
+    "leaving_out",
     "libsvm_table",
     "listed",
     "position_of",
@@ -56,6 +61,9 @@ Value = float | str
 
 Signs = NDArray[np.int8]
 
+UnknownCategory = Literal["refuse", "zero"]
+"""What is done with a category that training did not have, of a new row or of another part than the training rows."""
+
 _POSITIVE_WORDS = frozenset({"yes", "true", "1", "positive"})
 
 
@@ -68,9 +76,8 @@ class LabelledData:
     ``group_values`` are the values of the file that -1 and +1 stand for. ``name`` is the file or data set, as messages
     name it, and ``encoding`` how new rows of a raw file become features (None where there is no raw file). With several
     groups, each against the rest, ``group`` has the signs of the first, ``more_groups`` (n, k) those of the others, and
-    ``groups`` the values of all; ``compared`` are those with signs where they are not all. With ``each_other`` a metric
-    compares every two of several groups, and not each with the rest. Raises InvalidInput where lengths differ, or a
-    sign is neither -1 nor +1.
+    ``groups`` the values of all; ``compared`` are those with signs where they are not all. Raises InvalidInput where
+    lengths differ, or a sign is neither -1 nor +1.
     """
 
     features: Any
@@ -84,7 +91,6 @@ class LabelledData:
     more_groups: Any = None
     groups: tuple[Any, ...] = ()
     compared: tuple[Any, ...] = ()
-    each_other: bool = False
 
     def __post_init__(self) -> None:
         shape = (*np.shape(self.label), len(self.feature_names))
@@ -115,7 +121,7 @@ class LabelledData:
 
     @property
     def each_group(self) -> list[tuple[Any, Any, Signs]]:
-        """Each group that is compared: its value, what the rest is called, and its signs (n,), +1 for its rows."""
+        """Each group that is compared with the rest: its value, what the rest is called, and its signs (n,)."""
         if self.more_groups is None:
             return [(self.group_values[1], self.group_values[0], self.group)]
         signs = [self.group, *self.more_groups.T]
@@ -124,7 +130,7 @@ class LabelledData:
 
     @property
     def left_out(self) -> tuple[Any, ...]:
-        """The values of groups that are not compared, though others are."""
+        """The values of groups that are not compared with the rest, though others are."""
         return tuple(value for value in self.groups if value not in self.compared) if self.compared else ()
 
     def scaled(self, scaler: Standardizer) -> LabelledData:
@@ -200,7 +206,7 @@ def warn_of_alike(values: Sequence[Any], column: str) -> None:
             told = (
                 f"{column} has {shown(first)} and {shown(value)}, which differ in case or spaces only and count as two"
             )
-            warnings.warn(f"{told} groups: write them alike if they are one.", UserWarning, stacklevel=4)
+            warnings.warn(f"{told} groups: write them alike if they are one.", UserWarning, stacklevel=5)
 
 
 def signs_of(index: Any, chosen: int, values: Sequence[Any]) -> tuple[Signs, tuple[Any, Any]]:
@@ -312,6 +318,51 @@ def _require_all_cells(
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileColumns:
+    """Which columns of a user's files are what; see ``FairAUC.load``.
+
+    Raises InvalidInput where label or sensitive column are to be left out.
+    """
+
+    label: Any = None
+    positive: Any = None
+    sensitive: Any = None
+    protected: Any = None
+    keep_sensitive: bool = False
+    ignore: tuple[str, ...] = ()
+    unknown_category: UnknownCategory = "refuse"
+
+    def __post_init__(self) -> None:
+        for name, what in ((self.label, "the label"), (self.sensitive, "the sensitive column")):
+            if name is not None and str(name) in self.ignore:
+                raise InvalidInput("ignore", str(name), f"is {what}, which is needed; leave it out here.")
+
+    @classmethod
+    def of(cls, *, ignore: str | Sequence[str] | None = None, **others: Any) -> FileColumns:
+        """Return the columns; a text names those that are left out, separated by commas."""
+        named = [name.strip() for name in ignore.split(",")] if isinstance(ignore, str) else map(str, ignore or ())
+        return cls(ignore=tuple(dict.fromkeys(named)), **others)
+
+    def given(self) -> dict[str, Any]:
+        """Return what is not the default, by name."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {one.name: found[one.name] for one in fields(self) if found[one.name] != one.default}
+
+
+@contextmanager
+def leaving_out(ignored: Sequence[str], *needed: Any) -> Iterator[None]:
+    """Say how the column is left out that an error is about, beside the ``ignored`` ones, unless it is ``needed``."""
+    try:
+        yield
+    except DataError as failure:
+        column = failure.column
+        if column is None or failure.remedy or column in map(str, needed):
+            raise
+        remedy = f"To leave the column out: ignore={','.join((*ignored, column))!r}."
+        raise DataError(failure.source, failure.problem, column, remedy) from failure
+
+
 def read_table(
     source: Any,
     *,
@@ -338,7 +389,10 @@ def read_table(
     InvalidInput where ``label`` is absent, given for a LIBSVM file, or the same as ``sensitive``, or ``sensitive`` is
     no feature index of a LIBSVM file.
     """
-    return _as_training_rows(_opened(source, label, sensitive, n_features), positive, protected, keep_sensitive)
+    columns = FileColumns(
+        label=label, sensitive=sensitive, positive=positive, protected=protected, keep_sensitive=keep_sensitive
+    )
+    return _as_training_rows(_opened(source, columns, n_features), columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -368,16 +422,27 @@ def is_libsvm(source: Any) -> bool:
     return isinstance(source, str | Path) and file_format(existing_file(source)) == "libsvm"
 
 
-def _opened(source: Any, label: str | None, sensitive: str | int, n_features: int | None) -> _Opened:
+def _opened(source: Any, columns: FileColumns, n_features: int | None, training: bool = True) -> _Opened:
+    """Read a source without the columns that are left out, which only training rows must have."""
+    label, sensitive, ignored = columns.label, columns.sensitive, columns.ignore
     truth_columns(source, label, sensitive)
     if label is None:
+        if ignored:
+            need = "a LIBSVM file has no named columns; take the feature out of the file."
+            raise InvalidInput("ignore", ",".join(ignored), need)
         return _Opened(*libsvm_table(source, sensitive, n_features))
-    return _Opened(read_source(source), label, str(sensitive))
+    if not ignored:
+        return _Opened(read_source(source), label, str(sensitive))
+    names = column_names(source)
+    if training and any(name not in names for name in ignored):
+        read_source(source, ignored, by="ignore")  # refused here, by its name
+    return _Opened(read_source(source, [name for name in names if name not in ignored]), label, str(sensitive))
 
 
-def _as_training_rows(opened: _Opened, positive: object, protected: object, keep_sensitive: bool) -> LabelledData:
+def _as_training_rows(opened: _Opened, columns: FileColumns) -> LabelledData:
     """Return the labelled rows of a source, from which values and encoding are learned."""
     table, label, sensitive, sparse = opened.table, opened.label, opened.sensitive, opened.sparse
+    positive, protected, keep_sensitive = columns.positive, columns.protected, columns.keep_sensitive
     label_column, group_column = table.column(label, "label"), table.column(sensitive, "sensitive")
     signs, label_values = label_of(table, label_column, positive)
     group, group_values = group_of(table, group_column, protected)
@@ -385,7 +450,9 @@ def _as_training_rows(opened: _Opened, positive: object, protected: object, keep
     encoding: RowEncoding
     if sparse is None:
         unused = {label} if keep_sensitive else {label, sensitive}
-        encoding = fitted = fit_encoding(table, [name for name in table.columns if name not in unused])
+        used = [name for name in table.columns if name not in unused]
+        encoding = fitted = fit_encoding(table, used)
+        warn_of_numbering(table, used)
         features = fitted.encode_table(table)
     else:
         index = int(sensitive.removeprefix("feature "))
@@ -398,24 +465,41 @@ def _as_training_rows(opened: _Opened, positive: object, protected: object, keep
     return LabelledData(features, signs, group, names, label_values, group_values, table.source, encoding)
 
 
+def warn_of_numbering(table: Table, names: Sequence[str]) -> None:
+    """Warn of features that number the rows, such as a data frame's index: they say nothing of other rows."""
+    for name in names:
+        numbers = table.columns[name].numbers
+        if table.rows < _NUMBERED or np.ptp(numbers) != table.rows - 1:
+            continue
+        if (np.diff(np.sort(numbers)) == 1.0).all():
+            told = (
+                f"column {shown(name)} numbers the rows, and is a feature all the same; ignore it if it says no more."
+            )
+            warnings.warn(f"{table.source}: {told}", UserWarning, stacklevel=5)
+
+
+_NUMBERED = 50
+"""Rows from which on a column of all whole numbers in a row is no chance."""
+
+
 def read_parts(
-    source: Any,
-    others: Mapping[str, Any],
-    *,
-    label: str | None = None,
-    sensitive: str | int,
-    positive: object = None,
-    protected: object = None,
-    keep_sensitive: bool = False,
+    source: Any, others: Mapping[str, Any], columns: FileColumns
 ) -> tuple[LabelledData, dict[str, LabelledData]]:
     """Return the training rows of a source, and those of other sources, by name, as their encoding and values have it.
 
-    Arguments are those of :func:`read_table`; categories, and what labels and groups mean, are those of the training
-    rows. Raises what it raises, and DataError where another source has not the same columns, or a label, group or
-    category that the training rows have not.
+    Categories, and what labels and groups mean, are those of the training rows. Raises what :func:`read_table` raises,
+    and DataError where another source has not the same columns, or a label, group or category that the training rows
+    have not; ``unknown_category="zero"`` takes such categories.
     """
-    opened = _opened(source, label, sensitive, None)
-    train = _as_training_rows(opened, positive, protected, keep_sensitive)
+    with leaving_out(columns.ignore, columns.label, columns.sensitive):
+        return _read_parts(source, others, columns)
+
+
+def _read_parts(
+    source: Any, others: Mapping[str, Any], columns: FileColumns
+) -> tuple[LabelledData, dict[str, LabelledData]]:
+    opened = _opened(source, columns, None)
+    train = _as_training_rows(opened, columns)
     groups, _ = _distinct(opened.table, opened.table.columns[opened.sensitive])
     sparse = opened.sparse is not None
     found = {}
@@ -423,12 +507,14 @@ def read_parts(
         if is_libsvm(other) is not sparse:
             kinds = ("a LIBSVM file", "a table") if sparse else ("a table", "a LIBSVM file")
             raise InvalidInput(name, str(other), f"is {kinds[1]}, and the training rows are in {kinds[0]}.")
-        part = _opened(other, label, sensitive, opened.sparse.shape[1] if sparse else None)
-        found[name] = _like(part, train, opened, groups)
+        part = _opened(other, columns, opened.sparse.shape[1] if sparse else None, training=False)
+        found[name] = _like(part, train, opened, groups, columns.unknown_category)
     return train, found
 
 
-def _like(part: _Opened, train: LabelledData, training: _Opened, groups: Sequence[Value]) -> LabelledData:
+def _like(
+    part: _Opened, train: LabelledData, training: _Opened, groups: Sequence[Value], unknown_category: UnknownCategory
+) -> LabelledData:
     """Return the rows of a source, whose values and categories mean what they mean in the training rows."""
     table = part.table
     _require_columns(table, training.table)
@@ -442,7 +528,7 @@ def _like(part: _Opened, train: LabelledData, training: _Opened, groups: Sequenc
         features = train.encoding.keep(part.sparse)
     else:
         assert train.encoding is not None  # noqa: S101 - rows of a source have one
-        features = train.encoding.encode_table(table)
+        features = train.encoding.encode_table(table, unknown_category)
     return replace(train, features=features, label=labels, group=signs, name=table.source)
 
 

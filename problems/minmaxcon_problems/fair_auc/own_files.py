@@ -12,9 +12,9 @@ from minmaxcon.errors import InvalidInput
 from minmaxcon.tables import existing_file
 
 from .datasets import DATASETS, Dataset
-from .labelled import LabelledData, read_parts
+from .labelled import FileColumns, LabelledData, is_libsvm, read_parts
 
-__all__ = ["check_parts", "looks_like_file", "rows_of_files"]
+__all__ = ["check_parts", "check_unknown_category", "looks_like_file", "rows_of_files"]
 
 
 def looks_like_file(name: str) -> bool:
@@ -55,17 +55,29 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def rows_of_files(
-    data: Any, others: Mapping[str, Any], columns: Mapping[str, Any], keep_sensitive: bool
+    data: Any, others: Mapping[str, Any], columns: FileColumns
 ) -> tuple[LabelledData, dict[str, LabelledData]]:
     """Return the training rows of a file, and the rows of other parts by name.
 
-    ``columns`` are ``label``, ``positive``, ``sensitive`` and ``protected``. Raises the errors of :func:`read_parts`,
-    and InvalidInput where no column is the sensitive one.
+    Raises the errors of :func:`read_parts`, and InvalidInput where no column is the sensitive one, or unknown
+    categories are spoken of where there is no other part, or none has categories.
     """
     if isinstance(data, str | Path):
         existing_file(data)  # a wrong path is named before the columns that it lacks
-    if columns["sensitive"] is None:
+    if columns.sensitive is None:
         raise InvalidInput(
             "sensitive", None, "name the column of the sensitive attribute (for LIBSVM a feature's index)."
         )
-    return read_parts(data, others, keep_sensitive=keep_sensitive, **columns)
+    check_unknown_category(columns, others)
+    if columns.unknown_category != "refuse" and is_libsvm(data):
+        raise InvalidInput(
+            "unknown_category", columns.unknown_category, "a LIBSVM file has no categories; leave it out."
+        )
+    return read_parts(data, others, columns)
+
+
+def check_unknown_category(columns: FileColumns, others: Mapping[str, Any]) -> None:
+    """Refuse to speak of unknown categories where all rows are those of one file, of which all teach."""
+    if columns.unknown_category != "refuse" and not others:
+        need = "is about files of other parts, and all rows are of one file: name one by test=, or leave it out."
+        raise InvalidInput("unknown_category", columns.unknown_category, need)

@@ -20,11 +20,11 @@ from .bounds import Details, resolved_bound
 from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, dataset_of_parts, load_dataset, missing_files
 from .download import DOWNLOADS, download
 from .evaluation import against_free, cautions, evaluation, scores_of, target_cautions
-from .labelled import LabelledData
+from .labelled import FileColumns, LabelledData, UnknownCategory
 from .measured import Measured
 from .metrics import METRICS, resolve_metric
 from .new_rows import measure_new_rows
-from .own_files import check_parts, looks_like_file, rows_of_files
+from .own_files import check_parts, check_unknown_category, looks_like_file, rows_of_files
 from .streamed import LargeDataset, large_evaluation, large_problem, load_large, too_large
 
 __all__ = ["FairAUC", "model_arrays", "plugin", "score_rows"]
@@ -62,6 +62,8 @@ class FairAUC(mm.ProblemPlugin):
         sensitive: Any = None,
         protected: Any = None,
         keep_sensitive: bool = False,
+        ignore: str | Sequence[str] | None = None,
+        unknown_category: UnknownCategory = "refuse",
         test_fraction: float | None = None,
         standardize: bool | None = None,
         seed: int = 0,
@@ -112,6 +114,12 @@ class FairAUC(mm.ProblemPlugin):
             The protected value of the sensitive column, against all others.
         keep_sensitive : bool
             Whether the sensitive column is a feature too.
+        ignore : str or sequence of str, optional
+            Columns of a file that are left out, such as an identifier; names separated by commas, or a sequence of
+            them. Files of other parts may lack these columns.
+        unknown_category : {"refuse", "zero"}
+            How a category of validation or test files that is not in the training rows is treated: it is an error, or
+            its row has 0 in all features of this column; a note counts such rows.
         test_fraction : float, optional
             Share of the rows held out, for files and data at hand; 0.3 by default.
         standardize : bool, optional
@@ -144,7 +152,15 @@ class FairAUC(mm.ProblemPlugin):
         if max_gap is None and objective is not None:
             raise mm.InvalidInput("objective", objective, "needs max_gap; without one it is the quadratic AUC loss.")
         _check_alpha(alpha, max_gap)
-        columns = {"label": label, "positive": positive, "sensitive": sensitive, "protected": protected}
+        columns = FileColumns.of(
+            label=label,
+            positive=positive,
+            sensitive=sensitive,
+            protected=protected,
+            keep_sensitive=keep_sensitive,
+            ignore=ignore,
+            unknown_category=unknown_category,
+        )
         others = {name: part for name, part in (("validation", validation), ("test", test)) if part is not None}
         if too_large(data) and data not in DATASETS:
             if others:
@@ -161,11 +177,11 @@ class FairAUC(mm.ProblemPlugin):
                 "device": device,
                 "dtype": dtype or "float64",
             }
-            large = self._large(data, columns, keep_sensitive, test_fraction, standardize, seed, kind)
+            large = self._large(data, columns, test_fraction, standardize, seed, kind)
             scorer, _ = self._model(model, large.means.shape[1], engine)
             problem = large_problem(large, resolved, kappa, c1=c1, c2=c2, radius=radius, model=scorer, seed=seed)
             return problem if mm.distributed.current() is None else mm.distributed.distribute(problem)
-        dataset = self.dataset(data, data_dir, columns, keep_sensitive, test_fraction, standardize, seed, others)
+        dataset = self.dataset(data, data_dir, columns, test_fraction, standardize, seed, others)
         scorer, engine = self._model(model, dataset.train.features.shape[1], engine)
         if max_gap is not None:
             loss = named_objective("auc" if objective is None else objective, c1, c2)
@@ -188,13 +204,13 @@ class FairAUC(mm.ProblemPlugin):
     def _large(
         self,
         data: Any,
-        columns: dict[str, Any],
-        keep_sensitive: bool,
+        columns: FileColumns,
         test_fraction: float | None,
         standardize: bool | None,
         seed: int,
         kind: dict[str, Any],
     ) -> LargeDataset:
+        check_unknown_category(columns, {})
         processes = mm.distributed.current()
         shared: dict[str, Any] = {}
         if processes is not None:
@@ -202,8 +218,7 @@ class FairAUC(mm.ProblemPlugin):
         return load_large(
             data,
             **shared,
-            **columns,
-            keep_sensitive=keep_sensitive,
+            columns=columns,
             test_fraction=0.3 if test_fraction is None else test_fraction,
             standardize=standardize is not False,
             seed=seed,
@@ -214,8 +229,7 @@ class FairAUC(mm.ProblemPlugin):
         self,
         data: Any,
         data_dir: Any,
-        columns: dict[str, Any],
-        keep_sensitive: bool,
+        columns: FileColumns,
         test_fraction: float | None,
         standardize: bool | None,
         seed: int,
@@ -231,18 +245,16 @@ class FairAUC(mm.ProblemPlugin):
         if isinstance(data, LabelledData):
             return self._split(data, test_fraction, standardize, seed)
         if isinstance(data, str) and (data in DATASETS or not looks_like_file(data)):
-            given = {name: value for name, value in columns.items() if value is not None}
+            given = columns.given()
             if test_fraction is not None:
                 given["test_fraction"] = test_fraction
-            if keep_sensitive:
-                given["keep_sensitive"] = True
             if data in DATASETS and given:
                 name, value = next(iter(given.items()))
                 raise mm.InvalidInput(
                     name, value, f"data set {data!r} fixes this itself; leave it out, or give a file."
                 )
             return load_dataset(data, data_dir=data_dir, seed=seed, standardize=standardize)
-        rows, parts = rows_of_files(data, others or {}, columns, keep_sensitive)
+        rows, parts = rows_of_files(data, others or {}, columns)
         if parts:
             return dataset_of_parts(rows, **parts, standardize=standardize is not False)
         return self._split(rows, test_fraction, standardize, seed)
@@ -315,7 +327,7 @@ class FairAUC(mm.ProblemPlugin):
         description: Mapping[str, Any],
         data: Any,
         *,
-        unknown_category: Literal["refuse", "zero"] = "refuse",
+        unknown_category: UnknownCategory = "refuse",
     ) -> Any:
         """See :meth:`minmaxcon.registry.SavesModels.predict`: higher scores mean the positive label.
 

@@ -36,7 +36,7 @@ from minmaxcon.tables import (
 
 from .bounds import Details
 from .evaluation import rounding_of
-from .labelled import group_of, label_of
+from .labelled import FileColumns, group_of, label_of, leaving_out
 from .measured import ROUNDING
 from .metrics import FairnessMetric
 from .surrogate.build import assemble, pair_masks
@@ -185,9 +185,8 @@ class _Summary:
                 self.texts.setdefault(name, Counter()).update(dict(zip(column.texts, counts, strict=True)))
                 if len(self.seen[name]) > MAX_CATEGORIES:
                     need = "it looks like a name or an identifier, remove it from the data."
-                    raise DataError(
-                        table.source, f"column {name!r} has more than {MAX_CATEGORIES:,} different texts; {need}"
-                    )
+                    told = f"column {name!r} has more than {MAX_CATEGORIES:,} different texts; {need}"
+                    raise DataError(table.source, told, name)
         numbers = [table.columns[name].numbers[~held_out] for name in features if not self.kinds[name]]
         if numbers and len(numbers[0]):
             block = np.stack(numbers)
@@ -244,11 +243,7 @@ def _small_table(source: str, names: tuple[str, str], pairs: Sequence[tuple[Any,
 def load_large(
     source: Any,
     *,
-    label: str | None,
-    sensitive: Any,
-    positive: Any = None,
-    protected: Any = None,
-    keep_sensitive: bool = False,
+    columns: FileColumns,
     test_fraction: float = 0.3,
     standardize: bool = True,
     seed: int = 0,
@@ -265,7 +260,9 @@ def load_large(
     ----------
     source : path, address, pyarrow.dataset.Dataset or TableBlocks
         As for :class:`minmaxcon.tables.TableBlocks`.
-    label, sensitive, positive, protected, keep_sensitive, standardize, seed
+    columns : FileColumns
+        Which columns are what.
+    standardize, seed
         As for ``FairAUC.load``.
     test_fraction : float
         Chance of each row to be held out.
@@ -289,16 +286,18 @@ def load_large(
     libsvm = isinstance(source, str | Path) and "://" not in str(source) and _is_libsvm(source)
     if part[1] > 1:
         blocks = blocks.shard(*part)
-    label, sensitive = _columns(blocks, label, sensitive, libsvm)
-    features = [name for name in blocks.names if name != label and (keep_sensitive or name != sensitive)]
+    label, sensitive = _columns(blocks, columns, libsvm)
+    unused = {label, *columns.ignore} if columns.keep_sensitive else {label, sensitive, *columns.ignore}
+    features = [name for name in blocks.names if name not in unused]
     if not features:
         raise DataError(blocks.name, "no column is left as a feature; the data need another one.")
-    reader = _Rows(blocks, features, label, sensitive, (seed, test_fraction, part[0]))
-    summary = reader.summary()
-    everywhere, *others = [summary] if exchange is None else exchange(summary)
-    for other in others:
-        everywhere = everywhere.merged(other, blocks.name)
-    reader.learn(everywhere, summary, positive, protected, standardize, libsvm)
+    with leaving_out(columns.ignore, label, sensitive):
+        reader = _Rows(blocks, features, label, sensitive, (seed, test_fraction, part[0]))
+        summary = reader.summary()
+        everywhere, *others = [summary] if exchange is None else exchange(summary)
+        for other in others:
+            everywhere = everywhere.merged(other, blocks.name)
+        reader.learn(everywhere, summary, columns.positive, columns.protected, standardize, libsvm)
     rows = mm.OnDisk(reader, seed=seed, folder=folder, engine=engine, dtype=dtype, device=device)
     sums = reader.sums if exchange is None else sum(exchange(reader.sums))
     return reader.dataset(rows, sums / reader.counts[False][:, None], test_fraction, seed, exchange)
@@ -309,8 +308,12 @@ def _is_libsvm(source: Any) -> bool:
     return path.is_file() and file_format(path) == "libsvm"
 
 
-def _columns(blocks: TableBlocks, label: Any, sensitive: Any, libsvm: bool) -> tuple[str, str]:
+def _columns(blocks: TableBlocks, columns: FileColumns, libsvm: bool) -> tuple[str, str]:
     """Return the names of label and sensitive column, which are there and not the same."""
+    label, sensitive = columns.label, columns.sensitive
+    if libsvm and columns.ignore:
+        need = "a LIBSVM file has no named columns; take the feature out of the file."
+        raise InvalidInput("ignore", ",".join(columns.ignore), need)
     if libsvm:
         if label is not None:
             raise InvalidInput("label", label, "a LIBSVM file has its label first on each line; leave it out.")
@@ -325,6 +328,7 @@ def _columns(blocks: TableBlocks, label: Any, sensitive: Any, libsvm: bool) -> t
         raise InvalidInput("sensitive", sensitive, "is the label; the sensitive attribute must be another column.")
     blocks.tables([label], by="label")  # refused here, by its option, where there is no such column
     blocks.tables([sensitive], by="sensitive")
+    blocks.tables(columns.ignore, by="ignore")
     return label, sensitive
 
 
@@ -514,47 +518,49 @@ class CellScores:
         return c1 * (variance + variance_other + (mean - mean_other - c2) ** 2)
 
     def _moments(self, cells: Any) -> tuple[float, float]:
-        share = self.pairs.counts[cells] / self.pairs.counts[cells].sum()
+        share = self.pairs.mass[cells] / self.pairs.mass[cells].sum()
         mean = float(share @ self.means[cells])
-        within = self.spreads[cells].sum() / self.pairs.counts[cells].sum()
+        within = self.spreads[cells].sum() / self.pairs.mass[cells].sum()
         return mean, float(within + share @ (self.means[cells] - mean) ** 2)
 
 
 def score_cells(
     score: Callable[[Any], Any],
-    pieces: Iterable[tuple[Any, Any]],
+    pieces: Iterable[tuple[Any, ...]],
     exchange: Callable[[Any], Sequence[Any]] | None = None,
     models: int = 1,
     rounding: Callable[[Any], float] = lambda _: 0.0,
 ) -> list[CellScores]:
     """Return what the scores of all rows say, for each of some models, by one pass: exactly, however many they are.
 
-    ``score`` gives the scores (models, b) of features (b, d), and ``pieces`` yields features and cells (b,); with
-    ``exchange`` each of several processes passes over its own rows. Scores that differ by no more than ``rounding`` of
-    the features, or than that of the scores themselves, are one score.
+    ``score`` gives the scores (models, b) of features (b, d), and ``pieces`` yields features, cells (b,) and, where
+    rows have weights, these (b,); with ``exchange`` each of several processes passes over its own rows. Scores that
+    differ by no more than ``rounding`` of the features, or than that of the scores themselves, are one score.
     """
     runs = [ScoreRuns(4) for _ in range(models)]
-    counts, means, spreads = np.zeros(4), np.zeros((models, 4)), np.zeros((models, 4))
+    masses, means, spreads = np.zeros(4), np.zeros((models, 4)), np.zeros((models, 4))
     low, high, error = np.full(models, np.inf), np.full(models, -np.inf), np.zeros(models)
 
-    def add(found: Any, cells: Any, own_error: float) -> None:
+    def add(found: Any, own_error: float, cells: Any, weight: Any = None) -> None:
         if found.size:
             low[:], high[:] = np.minimum(low, found.min(axis=1)), np.maximum(high, found.max(axis=1))
             error[:] = np.maximum(error, np.maximum(own_error, ROUNDING * np.abs(found).max(axis=1)))
         for each, scores in zip(runs, found, strict=True):
-            each.add(scores, cells)
+            each.add(scores, cells, weight)
         for which in range(4):
             mine = found[:, cells == which]
             if mine.size:
-                mean, size = mine.mean(axis=1), mine.shape[1]
-                total, apart = counts[which] + size, mean - means[:, which]
-                spreads[:, which] += ((mine - mean[:, None]) ** 2).sum(axis=1) + apart**2 * counts[which] * size / total
+                mass = np.ones(mine.shape[1]) if weight is None else weight[cells == which]
+                size = mass.sum()
+                mean = mine @ mass / size
+                total, apart = masses[which] + size, mean - means[:, which]
+                spreads[:, which] += (mine - mean[:, None]) ** 2 @ mass + apart**2 * masses[which] * size / total
                 means[:, which] += apart * size / total
-                counts[which] = total
+                masses[which] = total
 
     own = (
-        (np.asarray(score(features), dtype=np.float64).reshape(models, -1), cells, rounding(features))
-        for features, cells in pieces
+        (np.asarray(score(features), dtype=np.float64).reshape(models, -1), rounding(features), *rest)
+        for features, *rest in pieces
     )
     if exchange is None:
         for part in own:

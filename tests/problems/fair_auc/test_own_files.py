@@ -169,3 +169,104 @@ def test_libsvm_and_parquet_and_frames_are_parts_too(parts: dict[str, Path], tmp
     np.testing.assert_array_equal(found.test.features.toarray(), [[k, 0.0] for k in range(8)])
     with pytest.raises(mm.InvalidInput, match="is a table, and the training rows are in a LIBSVM file"):
         mm.load_problem("fair_auc", **sparse, test=str(parts["test"]))
+
+
+def with_columns(path: Path, **columns: Callable[[int], str]) -> Path:
+    """Write the rows with further columns in front, each made from the number of the row."""
+    rows = [[*(made(k) for made in columns.values()), *row] for k, row in enumerate(table_rows())]
+    return write_table(path, rows, ",".join([*columns, "x1,x2,colour,group,label"]))
+
+
+def test_columns_are_left_out_by_the_option_that_the_refusal_names(call: Callable[..., Any], tmp_path: Path) -> None:
+    """Each column that cannot be used is named with the option of this very command that leaves it out."""
+    path = with_columns(
+        tmp_path / "people.csv", name=lambda k: f"p{k}", gone=lambda k: "" if k == 7 else "1", comma=lambda _: "1,5"
+    )
+    words: tuple[Any, ...] = ("--data", path, *FILE_OPTIONS, "--kappa", 0.3, "--quiet")
+    left: tuple[str, ...] = ()
+    for column, ignored in (("name", "name"), ("gone", "name,gone"), ("comma", "name,gone,comma")):
+        refused = call("solve", "fair_auc", *words, *left)
+        assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+        assert f"column '{column}'" in refused.err
+        assert refused.err.endswith(f" To leave the column out: --ignore {ignored}.\n"), refused.err
+        left = ("--ignore", ignored)
+    done = call("solve", "fair_auc", *words, *left, "--time-limit", 5, "--json")
+    assert done.status == 0, done.err
+    told = json.loads(done.out)
+    assert told["settings"]["ignore"] == ["name", "gone", "comma"]
+    given = {"data": str(path), "label": "label", "sensitive": "group", "kappa": 0.3}
+    found = mm.load_problem("fair_auc", **given, ignore="name,gone,comma").details.dataset
+    assert found.train.feature_names == ("x1", "x2", "colour=green", "colour=red")
+    for command in ("check", "compare"):
+        refused = call(command, "fair_auc", *words)
+        assert refused.err.endswith(" To leave the column out: --ignore name.\n"), refused.err
+    refused = call("report", *words[:6], "--out", tmp_path / "page.html")
+    assert refused.err.endswith(" To leave the column out: --ignore name.\n"), refused.err
+    for wrong, said, *memory in (
+        ("nmae", "no column 'nmae', asked for by --ignore; did you mean 'name'?"),
+        ("nmae", "no column 'nmae', asked for by --ignore; did you mean 'name'?", "--memory", "1KB"),
+        ("name,label", "--ignore='label': is the label, which is needed"),
+        ("group", "--ignore='group': is the sensitive column, which is needed"),
+    ):
+        refused = call("solve", "fair_auc", *words, "--ignore", wrong, *memory)
+        assert (refused.status, said in refused.err) == (2, True), refused.err
+    assert "--ignore=x1: data set 'loanapp' fixes this itself" in call("solve", "fair_auc", "--ignore", "x1").err
+
+
+def test_files_of_other_parts_may_lack_what_is_left_out(parts: dict[str, Path], tmp_path: Path) -> None:
+    import pandas as pd
+
+    path = with_columns(tmp_path / "people.csv", name=lambda k: f"p{k}", day=lambda k: str(k))
+    given = {"label": "label", "sensitive": "group", "kappa": 0.3, "ignore": ["name", "day", "x2"]}
+    found = mm.load_problem("fair_auc", data=str(path), test=str(parts["test"]), **given).details.dataset
+    assert found.train.feature_names == found.test.feature_names == ("x1", "colour=green", "colour=red")
+    frame = pd.read_csv(path)
+    frame["day"] = pd.Timestamp("2026-01-01")
+    frame.to_parquet(tmp_path / "people.parquet")
+    for source in (frame, str(tmp_path / "people.parquet")):
+        again = mm.load_problem("fair_auc", data=source, test=str(parts["test"]), **given).details.dataset
+        np.testing.assert_allclose(again.test.features, found.test.features)
+    with pytest.raises(
+        mm.DataError, match=r"column 'day' is of type timestamp.* leave the column out: ignore='day'\.$"
+    ):
+        mm.load_problem("fair_auc", data=frame, **{**given, "ignore": None})
+    (tmp_path / "rows.libsvm").write_text("1 1:1 2:1\n-1 1:0.5 2:1\n")
+    with pytest.raises(mm.InvalidInput, match=r"ignore='2': a LIBSVM file has no named columns"):
+        mm.load_problem("fair_auc", data=str(tmp_path / "rows.libsvm"), sensitive="1", kappa=0.3, ignore="2")
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_column_that_numbers_the_rows_is_told_of(call: Callable[..., Any], tmp_path: Path) -> None:
+    path = with_columns(tmp_path / "people.csv", id=lambda k: str(1000 + (7 * k) % 240))
+    words = ("--data", path, *FILE_OPTIONS, "--kappa", 0.3, "--time-limit", 5)
+    told = call("solve", "fair_auc", *words)
+    assert (
+        f"minmaxcon: note: {path}: column 'id' numbers the rows, and is a feature all the same; ignore it" in told.err
+    )
+    assert "numbers the rows" not in call("solve", "fair_auc", *words, "--ignore", "id").err
+
+
+@pytest.mark.filterwarnings("always")
+def test_unknown_categories_of_other_parts_are_refused_or_zero(
+    call: Callable[..., Any], parts: dict[str, Path], tmp_path: Path
+) -> None:
+    """By the same words as ``predict``, and to the same features."""
+    text = parts["test"].read_text()
+    odd = tmp_path / "odd.csv"
+    odd.write_text(text.replace("red", "mauve", 3))
+    given = ("--data", parts["data"], "--test", odd, *FILE_OPTIONS, "--kappa", 0.3, "--time-limit", 5)
+    refused = call("solve", "fair_auc", *given)
+    assert refused.status == 2
+    assert "the category 'mauve' was not in the training data; known are 'green', 'red'. To take such" in refused.err
+    assert refused.err.endswith(": --unknown-category zero.\n")
+    done = call("solve", "fair_auc", *given, "--unknown-category", "zero")
+    assert f"note: {odd}: 3 rows have a category in column 'colour' that was not in the training data" in done.err
+    options = {"label": "label", "sensitive": "group", "kappa": 0.3, "standardize": False}
+    files = {"data": str(parts["data"]), "test": str(odd), "unknown_category": "zero"}
+    with pytest.warns(UserWarning, match="3 rows have a category"):
+        rows = mm.load_problem("fair_auc", **files, **options).details.dataset.test
+    assert rows.features[:, 2:].sum(axis=1).tolist() == [0.0] * 3 + [1.0] * (len(rows) - 3)
+    with pytest.raises(mm.UnknownName, match="unknown_category='guess'"):
+        mm.load_problem("fair_auc", **{**files, "unknown_category": "guess"}, **options)
+    alone = call("solve", "fair_auc", *given[:2], *given[4:], "--unknown-category", "zero")
+    assert "--unknown-category='zero': is about files of other parts" in alone.err

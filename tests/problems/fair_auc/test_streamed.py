@@ -19,7 +19,7 @@ from minmaxcon.metrics import auc, auc_gap
 from minmaxcon.testing import check_problem
 from minmaxcon_problems.fair_auc import FairAUCClassifier, build_problem, resolve_metric
 from minmaxcon_problems.fair_auc.datasets import Dataset
-from minmaxcon_problems.fair_auc.labelled import LabelledData, read_table
+from minmaxcon_problems.fair_auc.labelled import FileColumns, LabelledData, read_table
 from minmaxcon_problems.fair_auc.streamed import CELLS, large_evaluation, large_problem, load_large, too_large
 
 N = 6000
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def large(folder: Path) -> Any:
-    return load_large(folder, label="y", sensitive="g", positive="yes", seed=3)
+    return load_large(folder, columns=FileColumns(label="y", sensitive="g", positive="yes"), seed=3)
 
 
 def in_memory(large: Any) -> LabelledData:
@@ -220,8 +220,11 @@ def test_bad_options_are_refused(folder: Path, case: str) -> None:
 def test_notes_are_no_categories_of_a_large_data_set_either(tmp_path: Path) -> None:
     rows = frame(400).assign(note=[f"seen on day {k}" for k in range(400)])
     rows.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
-    with pytest.raises(DataError, match="column 'note' has 400 different texts in 400 rows, such as notes"):
-        load_large(tmp_path / "rows.parquet", seed=0, **COLUMNS)
+    columns = FileColumns(**COLUMNS)
+    with pytest.raises(DataError, match=r"column 'note' has 400 different texts .*the column out: ignore='note'\.$"):
+        load_large(tmp_path / "rows.parquet", seed=0, columns=columns)
+    found = load_large(tmp_path / "rows.parquet", seed=0, columns=FileColumns.of(**COLUMNS, ignore="note, x1"))
+    assert found.train.feature_names == ("x0", "x2", "kind=a", "kind=b", "kind=c")
     with pytest.raises(DataError, match="column 'note' has 400 different texts in 400 rows, such as notes"):
         read_table(rows, **COLUMNS)
     with pytest.raises(DataError, match="asked for by sensitive_features; it names 2 columns, and one is taken"):
@@ -268,6 +271,60 @@ def test_frames_one_after_the_other_give_the_same_model() -> None:
     assert one.gap_.value == other.gap_.value
 
 
+@pytest.fixture(scope="module")
+def weighted() -> pd.DataFrame:
+    """Give rows with weights that are no whole numbers; some are 0."""
+    rows = numeric(1500)
+    weight = np.random.default_rng(5).uniform(0.2, 3.0, len(rows))
+    weight[::7] = 0.0
+    return rows.assign(w=weight)
+
+
+def test_weights_of_a_data_set_are_those_of_rows_at_hand(weighted: pd.DataFrame, tmp_path: Path) -> None:
+    """The same model, gap and AUC where every row is kept; of a sample the measures are those of all rows."""
+    pq.write_table(pa.Table.from_pandas(weighted, preserve_index=False), tmp_path / "w.parquet", row_group_size=400)
+    rows = weighted[["x0", "x1", "x2"]], weighted["y"]
+    given = {"sensitive_features": weighted["g"], "sample_weight": weighted["w"]}
+    named = {"sensitive_features": "g", "sample_weight": "w"}
+    settings: dict[str, Any] = {"metric": "inter_group", "max_gap": 0.05, "random_state": 0}
+    at_hand = FairAUCClassifier(**settings).fit(*rows, **given)
+    made = FairAUCClassifier(**settings).fit(tmp_path / "w.parquet", "y", **named)
+    plain = FairAUCClassifier(**settings).fit([weighted.drop(columns="w")], "y", sensitive_features="g")
+    assert list(made.feature_names_in_) == ["x0", "x1", "x2"]
+    np.testing.assert_allclose(made.coef_, at_hand.coef_, rtol=2e-3)
+    assert abs(made.coef_ - plain.coef_).max() > 10 * abs(made.coef_ - at_hand.coef_).max()
+    for one, other in ((made.gap_, at_hand.gap_), (made.auc_, at_hand.auc_)):
+        assert one.value == pytest.approx(other.value, abs=2e-4)
+        assert one.standard_error == pytest.approx(other.standard_error, rel=0.02)
+        assert one.upper == pytest.approx(one.value + 1.959964 * one.standard_error)
+        assert one.counts == other.counts
+    sampled = FairAUCClassifier(**settings, max_rows_per_cell=100).fit(
+        [weighted.iloc[:700], weighted[700:]], "y", **named
+    )
+    there = sampled.measure(*rows, **given)
+    assert (sampled.auc_.value, sampled.gap_.value) == pytest.approx((there.auc.value, there.gap.value), abs=1e-12)
+    assert sampled.gap_.value <= 0.05
+
+
+@pytest.mark.parametrize(
+    "bad, said",
+    [
+        (-1.0, r"row 901, column 'w': the weight -1 is negative; weights are at least 0\.$"),
+        (np.nan, "row 901, column 'w': the value is missing"),
+        (np.inf, "row 901, column 'w': the value inf is not finite"),
+        ("much", "row 901, column 'w': the value 'much' is text in a numeric column"),
+        (None, "column 'w', the weights, is 0 in every row"),
+    ],
+)
+def test_what_is_no_weight_of_a_data_set_is_refused(weighted: pd.DataFrame, bad: Any, said: str) -> None:
+    if bad is None:
+        rows = weighted.assign(w=0)
+    else:
+        rows = weighted.assign(w=weighted["w"].astype(object).where(np.arange(len(weighted)) != 900, bad))
+    with pytest.raises(DataError, match=said):
+        FairAUCClassifier().fit([rows.iloc[:600], rows.iloc[600:]], "y", sensitive_features="g", sample_weight="w")
+
+
 def test_without_groups_there_is_no_constraint() -> None:
     rows = numeric().drop(columns="g")
     with pytest.warns(UserWarning, match="without a fairness constraint"):
@@ -284,7 +341,9 @@ def test_data_sets_that_cannot_be_fitted_leave_the_estimator_as_it_was() -> None
         ([frame()], {"sensitive_features": "g"}, "column 'kind' holds texts, such as"),
         ([numeric()], {"sensitive_features": "z"}, "no column 'z', asked for by sensitive_features"),
         ([numeric()], {"sensitive_features": [1]}, "must name a column"),
-        ([numeric()], {"sensitive_features": "g", "sample_weight": "x0"}, "is read without weights"),
+        ([numeric()], {"sensitive_features": "g", "sample_weight": [1.0]}, "sample_weight='list': must name a column"),
+        ([numeric()], {"sensitive_features": "g", "sample_weight": "w"}, "no column 'w', asked for by sample_weight"),
+        ([numeric()], {"sensitive_features": "g", "sample_weight": "g"}, "is the column of sensitive_features; each"),
         (iter([numeric()]), {"sensitive_features": "g"}, "a function that returns a fresh iterator"),
         ("missing.parquet", {"sensitive_features": "g"}, "no such file"),
     ):

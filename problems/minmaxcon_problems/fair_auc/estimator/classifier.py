@@ -105,10 +105,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The positive label; the later of the two in sorted order by default.
     protected : object, optional
         The protected value of the sensitive features, against all others. By default, of two values, the one with
-        fewer rows; of more, each one ``against`` others, and the largest gap is bound.
-    against : {"rest", "each_other"}
-        What each of more than two groups is compared with: all other rows; or every other group, on the rows of the two
-        alone, which bounds the gap between any two groups, and costs some AUC and one bound for each two of them.
+        fewer rows; of more, each one against the rest, and the largest gap is bound.
     min_rows_per_cell : int, optional
         Of more than two groups, those with fewer rows of either label are left out of the bound, named by a warning and
         ``reason_``; they still count among the rest, with which others are compared. By default none is left out.
@@ -152,7 +149,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The labels that were meant.
     protected_, reference_ : object
         The protected value of the sensitive features, and what it was compared with: the other value, or "not ..."
-        where there are several. None without sensitive features, or where each group is compared.
+        where there are several. None without sensitive features, or where each group is compared with the rest.
     groups_ : tuple
         All values of the sensitive features.
     gap_, auc_ : AUCEstimate
@@ -233,7 +230,6 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         early_stopping: bool = False,
         positive: Any = None,
         protected: Any = None,
-        against: Literal["rest", "each_other"] = "rest",
         min_rows_per_cell: int | None = None,
         unknown: Literal["refuse", "own_group", "drop"] = "refuse",
         use_group: bool | Literal["shift", "coefficients"] = False,
@@ -261,7 +257,6 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.early_stopping = early_stopping
         self.positive = positive
         self.protected = protected
-        self.against = against
         self.min_rows_per_cell = min_rows_per_cell
         self.unknown = unknown
         self.use_group = use_group
@@ -305,9 +300,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             the intersections are the groups, such as "f & old". A missing one is what ``unknown`` says; pandas indices
             that differ are an error. Without them there is no constraint, of which a warning tells, and ``gap_`` is
             None.
-        sample_weight : array_like (n,), optional
+        sample_weight : array_like (n,) or str, optional
             How many rows each row stands for, at least 0; a row of weight 0 is left out. Objective, gap and all
-            measures are weighted.
+            measures are weighted. For a data set the name of their column.
         X_val, y_val, sensitive_features_val, sample_weight_val
             Rows of your own that are to meet ``max_gap``, in the place of a part of the training rows.
 
@@ -708,7 +703,6 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             known["group_values"] = result.group_values
         elif result.several:
             known["left_out"] = [value for value in result.groups if value not in result.compared]
-            known["each_other"] = result.each_other
         return LabelledScores(
             y,
             sensitive_features,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,21 +31,18 @@ __all__ = ["fit_dataset", "is_partitioned"]
 def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_weight: Any) -> None:
     """Fit an estimator to the rows of a data set, block by block, as :meth:`FairAUCClassifier.fit` says.
 
-    ``label`` and ``sensitive`` (or None) name columns; all others are features. Raises InvalidInput or DataError for
-    what cannot be used.
+    ``label``, and ``sensitive`` and ``sample_weight`` unless they are None, name columns; all others are features.
+    Raises InvalidInput or DataError for what cannot be used.
     """
-    if sample_weight is not None:
-        raise InvalidInput("sample_weight", sample_weight, "is for rows at hand; a data set is read without weights.")
-    if sensitive is not None and not isinstance(sensitive, str):
-        raise InvalidInput(SENSITIVE, type(sensitive).__name__, "must name a column, as y does.")
+    columns = _Columns(label, sensitive, sample_weight)
     for name, value in (("use_group", estimator.use_group), ("max_gap", estimator.max_gap)):
         if value is True or not isinstance(value, float | int | np.number | None):
             raise InvalidInput(name, value, "is for rows at hand; leave it out, or give one number, for a data set.")
     rows: _Rows | _Partitions
     if is_partitioned(source):
-        rows = _Partitions(source, label, sensitive)
+        rows = _Partitions(source, columns)
     else:
-        rows = _Rows(source if isinstance(source, TableBlocks) else TableBlocks(source), label, sensitive)
+        rows = _Rows(source if isinstance(source, TableBlocks) else TableBlocks(source), columns)
     for name in ("_stream", "_fitted"):
         vars(estimator).pop(name, None)
     rows.remember(estimator)
@@ -69,15 +66,42 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
     estimator._stream = None
 
 
-class _Rows:
-    """Features, labels and groups of the blocks of a data set."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns that are no features."""
 
-    def __init__(self, source: TableBlocks, label: str, sensitive: str | None) -> None:
-        self.source, self.label, self.sensitive = source, label, sensitive
-        source.tables([label], by="y")  # refused here, by its argument, where there is no such column
-        if sensitive is not None:
-            source.tables([sensitive], by=SENSITIVE)
-        self.names = [name for name in source.names if name not in (label, sensitive)]
+    label: str
+    sensitive: Any = None
+    weight: Any = None
+
+    def __post_init__(self) -> None:
+        named = self.named()
+        for argument, name in list(named.items())[1:]:
+            if not isinstance(name, str):
+                raise InvalidInput(argument, type(name).__name__, "must name a column, as y does.")
+        for argument, name in named.items():
+            first = next(other for other in named if named[other] == name)
+            if first != argument:
+                raise InvalidInput(argument, name, f"is the column of {first}; each needs one of its own.")
+
+    def named(self) -> dict[str, Any]:
+        """Return those that there are, by the argument of ``fit``."""
+        found = {"y": self.label, SENSITIVE: self.sensitive, "sample_weight": self.weight}
+        return {argument: name for argument, name in found.items() if name is not None}
+
+    def features(self, names: Sequence[str]) -> list[str]:
+        """Return the other columns."""
+        return [name for name in names if name not in self.named().values()]
+
+
+class _Rows:
+    """Features, labels, groups and weights of the blocks of a data set."""
+
+    def __init__(self, source: TableBlocks, columns: _Columns) -> None:
+        self.source, self.columns = source, columns
+        for argument, name in columns.named().items():
+            source.tables([name], by=argument)  # refused here, by its argument, where there is no such column
+        self.names = columns.features(source.names)
         if not self.names:
             raise DataError(source.name, "no column is left as a feature; the data need another one.")
 
@@ -90,38 +114,56 @@ class _Rows:
         """Let an estimator take in all rows."""
         import pyarrow as pa
 
-        for table, labels, groups in self.tables():
-            features = pa.table([table.columns[name].numbers for name in self.names], names=self.names)
-            estimator.partial_fit(features, labels, sensitive_features=groups)
+        taken = False
+        for table, labels, groups, weight in self.tables():
+            if weight is None or weight.any():
+                features = pa.table([table.columns[name].numbers for name in self.names], names=self.names)
+                estimator.partial_fit(features, labels, sensitive_features=groups, sample_weight=weight)
+                taken = True
+        if not taken:
+            raise DataError(self.source.name, _NO_WEIGHT.format(shown(self.columns.weight)))
 
-    def tables(self) -> Iterator[tuple[Table, Any, Any]]:
-        """Yield tables whose features are numbers, with labels (b,) and groups (b,) or None."""
+    def tables(self) -> Iterator[tuple[Table, Any, Any, Any]]:
+        """Yield tables whose features are numbers, with labels (b,), and groups (b,) and weights (b,) or None."""
         for table in self.source.tables():
             for name in self.names:
                 column = table.columns[name]
                 if table.is_text(column):
                     said = f"column {name!r} holds texts, such as {column.texts[0]!r}; encode it as numbers first."
                     raise DataError(table.source, said)
-            label = table.columns[self.label]
+            label, sensitive, weight = (
+                None if name is None else table.columns[name]
+                for name in (self.columns.label, self.columns.sensitive, self.columns.weight)
+            )
+            assert label is not None  # noqa: S101 - it has a name
             (table.require_texts if table.is_text(label) else table.require_numbers)(label)
-            yield table, _values(label), None if self.sensitive is None else _values(table.columns[self.sensitive])
+            yield (
+                table,
+                _values(label),
+                None if sensitive is None else _values(sensitive),
+                None if weight is None else _weights(table, weight),
+            )
 
-    def scored(self, models: Sequence[Fitted], unknown: str) -> Iterator[tuple[Any, Any]]:
-        """Yield the scores (models, b) and cells (b,) of the rows that have a group."""
+    def scored(self, models: Sequence[Fitted], unknown: str) -> Iterator[tuple[Any, ...]]:
+        """Yield scores (models, b), cells (b,) and weights (b,), if any, of the rows with a group and a weight."""
         found = models[0]
-        for table, labels, groups in self.tables():
+        for table, labels, groups, weight in self.tables():
             features = np.stack([table.columns[name].numbers for name in self.names], axis=1)
             label = labels == found.labels[1]
             group = np.zeros(len(label), dtype=bool)
+            kept = np.ones(len(label), dtype=bool) if weight is None else weight > 0
             if groups is not None:
                 missing = np.array([value is None for value in groups.tolist()])
                 if unknown == "own_group":
                     groups = np.where(missing, "unknown", groups)
                 group = groups == found.group_values[1]
                 if unknown == "drop":
-                    features, label, group = features[~missing], label[~missing], group[~missing]
-            scores = np.stack([model.direction * model.decision(features) for model in models])
-            yield scores, 2 * label.astype(np.intp) + group
+                    kept &= ~missing
+            if not kept.any():
+                continue
+            scores = np.stack([model.direction * model.decision(features[kept]) for model in models])
+            cells = 2 * label[kept].astype(np.intp) + group[kept]
+            yield (scores, cells) if weight is None else (scores, cells, weight[kept])
 
 
 def is_partitioned(source: Any) -> bool:
@@ -135,16 +177,16 @@ class _Partitions:
     Raises MinMaxConError where a partition cannot be computed, and DataError for what is wrong with its rows.
     """
 
-    def __init__(self, frame: Any, label: str, sensitive: str | None) -> None:
-        self.parts, self.label, self.sensitive = frame.to_delayed(), label, sensitive
+    def __init__(self, frame: Any, columns: _Columns) -> None:
+        self.parts, self.columns = frame.to_delayed(), columns
         names = [str(name) for name in frame.columns]
-        for by, name in (("y", label), (SENSITIVE, sensitive)):
-            if name is not None and name not in names:
+        for by, name in columns.named().items():
+            if name not in names:
                 known = ", ".join(map(shown, names[:8])) + (", ..." if len(names) > 8 else "")
                 raise DataError(
                     _FRAME, f"{by} names column {shown(name)}, which there is not; its columns are {known}."
                 )
-        self.names = [name for name in names if name not in (label, sensitive)]
+        self.names = columns.features(names)
         if not self.names:
             raise DataError(_FRAME, "no column is left as a feature; the data need another one.")
         self.ends: list[int] = []
@@ -158,16 +200,19 @@ class _Partitions:
         """Let an estimator remember the rows that it would keep of all of them, one after the other."""
         import pyarrow as pa
 
-        twin, seen = copy.copy(estimator), 0
+        twin, seen, taken = copy.copy(estimator), 0, False
         twin.__dict__.pop("feature_names_in_", None)
-        for labels, groups in self._each(_keys, self.label, self.sensitive):
-            if len(labels):
-                numbers = np.arange(seen, seen + len(labels), dtype=np.float64)
-                twin.partial_fit(pa.table({"row": numbers}), labels, sensitive_features=groups)
-                seen += len(labels)
+        for labels, groups, weight in self._each(_keys, self.columns):
+            if len(labels) and (weight is None or weight.any()):
+                numbers = pa.table({"row": np.arange(seen, seen + len(labels), dtype=np.float64)})
+                twin.partial_fit(numbers, labels, sensitive_features=groups, sample_weight=weight)
+                taken = True
+            seen += len(labels)
             self.ends.append(seen)
         if not seen:
             raise DataError(_FRAME, "has no rows; at least one was expected.")
+        if not taken:
+            raise DataError(_FRAME, _NO_WEIGHT.format(shown(self.columns.weight)))
         stream = twin._stream
         stream.reservoir.fetch(self._features, len(self.names))
         estimator.n_features_in_ = len(self.names)
@@ -180,11 +225,11 @@ class _Partitions:
         begins = np.array([0, *self.ends[:-1]])
         which = np.searchsorted(self.ends, wanted, side="right")
         mine = [wanted[which == part] - begins[part] for part in range(len(self.ends))]
-        return np.concatenate(list(self._each(_chosen, self.label, self.sensitive, each=mine)))[place]
+        return np.concatenate(list(self._each(_chosen, self.columns, each=mine)))[place]
 
-    def scored(self, models: Sequence[Fitted], unknown: str) -> Iterator[tuple[Any, Any]]:
+    def scored(self, models: Sequence[Fitted], unknown: str) -> Iterator[tuple[Any, ...]]:
         """See :meth:`_Rows.scored`."""
-        return self._each(_scored, self.label, self.sensitive, list(models), unknown)
+        return (part for parts in self._each(_scored, self.columns, list(models), unknown) for part in parts)
 
     def _each(self, function: Callable[..., Any], *given: Any, each: Sequence[Any] | None = None) -> Iterator[Any]:
         """Yield what a function gives of each partition, and of its own part of ``each``, in order."""
@@ -213,6 +258,8 @@ class _Partitions:
 
 _FRAME = "Dask DataFrame"
 
+_NO_WEIGHT = "column {}, the weights, is 0 in every row; rows of weight 0 are left out, and none is left."
+
 _AT_ONCE = 16
 """Partitions whose results are waited for together, and are in memory at once."""
 
@@ -225,36 +272,44 @@ def _located(number: int, function: Callable[..., Any], frame: Any, *given: Any)
         return DataError(f"{_FRAME}, partition {number}", str(failure).removeprefix("frames: "))
 
 
-def _keys(frame: Any, label: str, sensitive: str | None) -> tuple[Any, Any]:
-    """Return labels (n,) and groups (n,) or None of a partition, whose features are found to be finite numbers."""
+def _keys(frame: Any, columns: _Columns) -> tuple[Any, Any, Any]:
+    """Return labels (n,), and groups and weights (n,) or None, of a partition, whose features are finite numbers."""
     if not len(frame):
-        return np.zeros(0), None
-    rows = _Rows(TableBlocks([frame]), label, sensitive)
-    labels, groups = [], []
-    for table, mine, others in rows.tables():
+        return np.zeros(0), None, None
+    rows = _Rows(TableBlocks([frame]), columns)
+    found = []
+    for table, *mine in rows.tables():
         for name in rows.names:
             table.require_numbers(table.columns[name])
-        labels.append(mine)
-        groups.append(others)
-    return np.concatenate(labels), None if sensitive is None else np.concatenate(groups)
+        found.append(mine)
+    labels, groups, weights = (None if part[0] is None else np.concatenate(part) for part in zip(*found, strict=True))
+    return labels, groups, weights
 
 
-def _chosen(frame: Any, label: str, sensitive: str | None, numbers: Any) -> Any:
+def _chosen(frame: Any, columns: _Columns, numbers: Any) -> Any:
     """Return the features (k, d) of some rows of a partition."""
     if not len(numbers):
-        return np.zeros((0, len(frame.columns) - 1 - (sensitive is not None)))
-    rows = _Rows(TableBlocks([frame.iloc[numbers]]), label, sensitive)
+        return np.zeros((0, len(frame.columns) - len(columns.named())))
+    rows = _Rows(TableBlocks([frame.iloc[numbers]]), columns)
     return np.concatenate(
-        [np.stack([table.columns[name].numbers for name in rows.names], axis=1) for table, _, _ in rows.tables()]
+        [np.stack([table.columns[name].numbers for name in rows.names], axis=1) for table, *_ in rows.tables()]
     )
 
 
-def _scored(frame: Any, label: str, sensitive: str | None, models: Sequence[Fitted], unknown: str) -> tuple[Any, Any]:
-    """Return scores (models, n) and cells (n,) of a partition."""
-    if not len(frame):
-        return np.zeros((len(models), 0)), np.zeros(0, dtype=np.intp)
-    scores, cells = zip(*_Rows(TableBlocks([frame]), label, sensitive).scored(models, unknown), strict=True)
-    return np.concatenate(scores, axis=1), np.concatenate(cells)
+def _scored(frame: Any, columns: _Columns, models: Sequence[Fitted], unknown: str) -> list[tuple[Any, ...]]:
+    """Return scores, cells and weights of the blocks of a partition."""
+    return list(_Rows(TableBlocks([frame]), columns).scored(models, unknown)) if len(frame) else []
+
+
+def _weights(table: Table, column: Column) -> Any:
+    """Return the weights (b,) in a column; raises DataError for one that is no number of at least 0."""
+    table.require_numbers(column)
+    negative = column.numbers < 0
+    if negative.any():
+        row = int(np.argmax(negative))
+        said = f"column {shown(column.name)}: the weight {column.cell(row)} is negative; weights are at least 0."
+        raise DataError(table.source, f"{table.place(row)}, {said}")
+    return column.numbers
 
 
 def _values(column: Column) -> Any:

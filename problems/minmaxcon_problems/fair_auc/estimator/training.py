@@ -19,6 +19,7 @@ from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scor
 from minmaxcon_problems.fair_auc.labelled import LabelledData, warn_of_alike
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
+from minmaxcon_problems.fair_auc.target.fairest import fairest_near_best
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows, fit_path, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
@@ -176,7 +177,6 @@ def fit_rows(
                 group_values=rows.group_values,
                 groups=groups,
                 several=rows.more_groups is not None,
-                each_other=rows.each_other,
                 alpha=alpha,
                 alpha_path=path,
                 use_group=way,
@@ -272,7 +272,9 @@ _FOLDS, _ROUNDS, _IN_A_FOLD = 5, 2, 5
 
 def _folds(rows: LabelledData, target: Target) -> list[tuple[Any, Any]]:
     """Return the folds that tell of new rows; raises DataError where a combination has too few rows for them."""
-    code, least, fewest = _cells(rows), _FOLDS * _IN_A_FOLD, _fewest(rows)
+    code, least = _cells(rows), _FOLDS * _IN_A_FOLD
+    counts = np.bincount(code)[2 if rows.left_out else 0 :]  # rows of groups that are left out come first
+    fewest = int(counts[counts > 0].min())
     if fewest < least:
         raise DataError(
             rows.name,
@@ -302,8 +304,8 @@ def _cells(rows: LabelledData) -> Any:
 
 
 def _fewest(rows: LabelledData) -> int:
-    """Return how many rows the smallest combination of label and group has, of groups that are not left out."""
-    counts = np.bincount(_cells(rows))[2 if rows.left_out else 0 :]  # rows of groups that are left out come first
+    """Return how many rows the smallest combination of label and group has."""
+    counts = np.bincount(_cells(rows))
     return int(counts[counts > 0].min())
 
 
@@ -353,8 +355,8 @@ def _best_of(path: list[Fitted]) -> int:
         return int(np.argmin([one.fit.gap.value for one in path]))
     best = max((path[k].fit.auc for k in met), key=lambda auc: auc.value)
     error = float(np.nan_to_num(best.standard_error))  # unknown where a class has one row
-    near = [k for k in met if path[k].fit.auc.value >= best.value - error]
-    return min(near, key=lambda k: (path[k].fit.max_gap or 0.0, k))
+    areas, limits = [path[k].fit.auc.value for k in met], [path[k].fit.max_gap or 0.0 for k in met]
+    return met[fairest_near_best(areas, limits, error)]
 
 
 def _alpha_of(

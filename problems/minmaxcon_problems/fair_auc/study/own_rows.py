@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +14,7 @@ import minmaxcon as mm
 from minmaxcon.memory import require_memory
 from minmaxcon.tables import existing_file
 from minmaxcon_problems.fair_auc.datasets import DATASETS, Dataset, stratified_parts
-from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.labelled import FileColumns, LabelledData
 from minmaxcon_problems.fair_auc.own_files import check_parts, looks_like_file, rows_of_files
 
 __all__ = ["OwnRows", "own_rows"]
@@ -33,11 +35,7 @@ class OwnRows:
     data: str
     validation: str | None
     test: str | None
-    label: str | None
-    positive: str | None
-    sensitive: str | None
-    protected: str | None
-    keep_sensitive: bool
+    columns: FileColumns
     digest: str
 
     @property
@@ -48,15 +46,16 @@ class OwnRows:
 
     def settings(self) -> dict[str, Any]:
         """Return what results depend on: columns and content, wherever the files are."""
-        found = asdict(self)
-        return {name: found[name] for name in (*_COLUMNS, "keep_sensitive", "digest")}
+        return {**asdict(self.columns), "digest": self.digest}
 
     def parts(self, seed: int) -> Dataset:
         """Return the three parts of a seed, standardised by the training rows.
 
         Rows are divided with the same shares of every label and group; files that are parts stay as they are.
         """
-        train, validation, test = _read(self)
+        with warnings.catch_warnings():  # other processes read the rows too, and need not say it again
+            warnings.simplefilter("ignore", UserWarning)
+            train, validation, test = _read(self)
         if test is None:
             train, test = stratified_parts(train, _HELD_OUT, seed)
         if validation is None:
@@ -64,34 +63,31 @@ class OwnRows:
         return Dataset(self.name, train, validation, test).standardized()
 
 
-_COLUMNS = ("label", "positive", "sensitive", "protected")
 _PARTS = ("validation", "test")
 
 
-def own_rows(data: str, **given: Any) -> OwnRows | None:
+def own_rows(data: str, columns: FileColumns, others: Mapping[str, str]) -> OwnRows | None:
     """Return the files that are meant, once they have been read, or None where the data are those of a name.
 
-    ``given`` are the other options of a file, as those of ``minmaxcon pareto``. Raises InvalidInput for such an option
-    beside a name, and the errors of ``FairAUC.load`` for what cannot be read.
+    ``others`` are the files of other parts than the training rows. Raises InvalidInput for options of a file beside a
+    name, and the errors of ``FairAUC.load`` for what cannot be read. Warns of what is odd about the rows.
     """
     if data not in DATASETS and not looks_like_file(data):
         return None  # an unknown name, which the study refuses
-    others = {name: given[name] for name in _PARTS if given[name] is not None}
     check_parts(data, others)
     if data in DATASETS:
-        for name, value in given.items():
-            if value:
-                raise mm.InvalidInput(
-                    name, value, f"data set {data!r} fixes this itself; leave it out, or give a file."
-                )
+        for name, value in columns.given().items():
+            raise mm.InvalidInput(name, value, f"data set {data!r} fixes this itself; leave it out, or give a file.")
         return None
     digest = hashlib.blake2b(digest_size=16)
     for source in (data, *others.values()):
         with existing_file(source).open("rb") as file:
             digest.update(hashlib.file_digest(file, "blake2b").digest())
-    places = {name: str(Path(part).absolute()) for name, part in {"data": data, **others}.items()}
-    found = OwnRows(**{**given, **places}, digest=digest.hexdigest())
-    found.parts(0)  # what is wrong with the rows is said before anything is written
+    places = {"data": data, **dict.fromkeys(_PARTS), **others}
+    files = {name: None if part is None else str(Path(part).absolute()) for name, part in places.items()}
+    found = OwnRows(**files, columns=columns, digest=digest.hexdigest())  # type: ignore[arg-type]  # data are given
+    _read(found)  # what is wrong or odd is said before anything is written, and once
+    found.parts(0)
     return found
 
 
@@ -99,8 +95,7 @@ def own_rows(data: str, **given: Any) -> OwnRows | None:
 def _read(rows: OwnRows) -> tuple[LabelledData, LabelledData | None, LabelledData | None]:
     """Return the rows of all files, dense, as the methods of a study need them; a process reads them once."""
     others = {name: part for name in _PARTS if (part := getattr(rows, name)) is not None}
-    columns = {name: getattr(rows, name) for name in _COLUMNS}
-    train, parts = rows_of_files(rows.data, others, columns, rows.keep_sensitive)
+    train, parts = rows_of_files(rows.data, others, rows.columns)
     validation, test = (None if name not in parts else _dense(parts[name]) for name in _PARTS)
     return _dense(train), validation, test
 

@@ -44,6 +44,7 @@ __all__ = [
     "front_panels",
     "front_rows",
     "hypervolume_rows",
+    "left_out",
     "plan",
     "report",
     "series_label",
@@ -361,7 +362,10 @@ def _draw(axes: Axes, key: tuple[str, str], reached: Sequence[Asked], order: Seq
     return line
 
 
-_OURS = re.compile(r"runs|summary\.json|(hypervolume|ahead|best_auc|achieved|fronts)\.csv|tables\.txt|fronts-.*\.png")
+_OURS = re.compile(
+    r"runs|summary\.json|(hypervolume|ahead|best_auc|achieved|fronts)\.csv|tables\.txt|fronts-.*\.png"
+    r"|candidates\.csv|front\.(txt|png)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +440,7 @@ def report(study: FairAUCStudy, planned: Plan, sweep: Sweep) -> Report:
         "achieved": achieved_rows(panels),
     }
     text = text_tables(panels, label, study.own, study.apart)
-    text += _candidates(sweep.records, label) + _left_out(planned, label)
+    text += _candidates(sweep.records, label) + left_out(planned, label)
     first = planned.configurations[0]
     summary = {
         "problem": first.problem,
@@ -481,7 +485,7 @@ def _candidates(records: Sequence[Mapping[str, Any]], label: Callable[[str], str
     return f"\nCandidates of a panel and seed, from which validation data choose: {', '.join(words)}.\n"
 
 
-def _left_out(planned: Plan, label: Callable[[str], str]) -> str:
+def left_out(planned: Plan, label: Callable[[str], str]) -> str:
     """Return why methods are missing, one line a method and reason."""
     reasons: dict[tuple[str, str], list[Panel]] = {}
     for panel, found in planned.excluded.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minmaxcon_problems.fair_auc.study import report as report_module
+from minmaxcon_problems.fair_auc.labelled import FileColumns
+from minmaxcon_problems.fair_auc.study import own_front as front_module
 from minmaxcon_problems.fair_auc.study import runs as runs_module
 from minmaxcon_problems.fair_auc.study.own_rows import OwnRows, own_rows
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
@@ -21,13 +23,14 @@ from tests.outlines import outline
 
 __all__ = ["table"]
 
-COLUMNS: dict[str, Any] = {"label": "label", "positive": None, "sensitive": "group", "protected": None}
-NO_PARTS: dict[str, Any] = {"validation": None, "test": None, "keep_sensitive": False}
+COLUMNS: dict[str, Any] = {"label": "label", "sensitive": "group"}
+PARTS = ("validation", "test")
 QUICK = ("--metric", "group", "--quick", "--seeds", 1, "--methods", "max_gap,unconstrained", "--jobs", 1)
 
 
 def found_in(path: Path, **more: Any) -> OwnRows:
-    found = own_rows(str(path), **{**COLUMNS, **NO_PARTS, **more})
+    others = {name: more.pop(name) for name in PARTS if name in more}
+    found = own_rows(str(path), FileColumns.of(**{**COLUMNS, **more}), others)
     assert found is not None
     return found
 
@@ -74,6 +77,7 @@ def test_what_a_run_depends_on(table: Path, tmp_path: Path) -> None:
         found_in(tmp_path / "rows.csv"),
         found_in(table, protected="a"),
         found_in(table, keep_sensitive=True),
+        found_in(table, ignore="colour"),
     ):
         assert FairAUCStudy(other).settings(panel, "max_gap") != settings
     assert "rows" not in FairAUCStudy().settings(Panel("a9a", "group", "linear"), "max_gap")
@@ -86,19 +90,39 @@ def test_what_a_run_depends_on(table: Path, tmp_path: Path) -> None:
 def test_pareto_of_a_file(
     call: Callable[..., Any], table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_module, "png", outline)
+    monkeypatch.setattr(front_module, "png", outline)
     few = replace(runs_module.QUICK, linear=10, warmup=5, baseline=120)
     monkeypatch.setattr(runs_module, "QUICK", few)
     mine, out = tmp_path / "my_rows.csv", tmp_path / "fronts"
     mine.write_bytes(table.read_bytes())
-    done = call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--out", out)
+    done = call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--ignore", "colour", "--out", out)
     assert done.status == 0, done.err
-    assert "my_rows.csv" in done.out
+    assert {path.name for path in out.iterdir()} == {"runs", "candidates.csv", "front.txt", "front.png", "summary.json"}
+    assert done.out == (out / "front.txt").read_text() + f"\nwritten: {out}\n"
+    assert done.out.startswith("my_rows.csv, group, linear: 144 rows train, 48 validate and 48 test\nlabel: 'yes' is")
+    for word in ("paper", "ours", "Hypervolume", "panel"):
+        assert word not in done.out
+    summary = json.loads((out / "summary.json").read_text())
+    (taken,) = (one for one in summary["candidates"] if one["chosen"])
+    assert f"* Chosen: target {taken['target']:g}," in done.out
+    assert summary["command"] in done.out
+    program, *words = shlex.split(summary["command"])
+    words[words.index("--out") + 1] = str(tmp_path / "model")
+    assert program == "minmaxcon"
+    trained = call(*words, "--quiet", "--json")
+    assert trained.status == 0, trained.err
+    assert (
+        json.loads(trained.out)["settings"] | {"ignore": ["colour"], "max_gap": taken["target"]}
+        == (json.loads(trained.out)["settings"])
+    )
     runs = {path.name: json.loads(path.read_text()) for path in (out / "runs").iterdir()}
     assert set(runs) == {f"my_rows.csv-group-linear-{method}-0.json" for method in ("max_gap", "unconstrained")}
     free = runs["my_rows.csv-group-linear-unconstrained-0.json"]["points"][0]
     assert free["test"]["auc"] > 0.6
-    kept = json.loads(call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--out", out, "--json").out)
+    again = call(
+        "pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--ignore", "colour", "--out", out, "--json"
+    )
+    kept = json.loads(again.out)
     assert kept["kept"] == 2
     mine.write_text(mine.read_text() + "1,2,red,a,yes\n")
     other = call("pareto", "fair_auc", "--data", mine, *FILE_OPTIONS, *QUICK, "--out", out)
@@ -120,6 +144,9 @@ def test_files_that_cannot_be_used_are_refused_before_anything_is_written(
         (("--data", "a9a", "--label", "label"), "--label='label': data set 'a9a' fixes this itself"),
         (("--data", "a9a", "--test", table), "and --data a9a names a data set"),
         (("--data", "a9", *FILE_OPTIONS), "did you mean 'a9a'?"),
+        (("--data", "a9a", "--ignore", "id"), "--ignore=id: data set 'a9a' fixes this itself"),
+        (("--data", table, *FILE_OPTIONS, "--ignore", "iD"), "no column 'iD', asked for by --ignore"),
+        (("--data", table, *FILE_OPTIONS, "--unknown-category", "zero"), "name one by --test, or leave it out"),
     ):
         done = call("pareto", "fair_auc", *words, *QUICK, "--out", out)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), done.err

@@ -1,0 +1,126 @@
+"""The front of one's own rows: which candidate is taken, what is said of it, and the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minmaxcon_problems.fair_auc.study.own_front import OwnFront, front_figure, own_front, own_report
+from minmaxcon_problems.fair_auc.study.report import Plan
+from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
+from minmaxcon_problems.fair_auc.study.sweep import Configuration, Sweep
+from tests.cli.conftest import table
+
+from .test_own_rows import found_in
+
+__all__ = ["table"]
+
+PANEL = Panel("rows.csv", "inter_group", "linear")
+AUCS = {0.01: 0.70, 0.05: 0.74, 0.1: 0.75, 0.2: 0.752}
+"""AUC on validation rows by target."""
+
+
+def part(auc: float, gap: float, error: float = 0.01) -> dict[str, Any]:
+    auc_interval, gap_interval = ([value - 1.96 * error, value + 1.96 * error] for value in (auc, gap))
+    return {"auc": auc, "auc_interval": auc_interval, "gap": gap, "gap_interval": gap_interval}
+
+
+def record(
+    method: str, seed: int, kind: str, aucs: Mapping[float, float], missed: float | None = None
+) -> dict[str, Any]:
+    """Return what a run found: with the seed AUCs rise and gaps on test rows grow."""
+    points = []
+    for target, auc in aucs.items():
+        off = 0.02 if target == missed else 0.0
+        parts = {
+            "train": part(auc + 0.02, target + off),
+            "validation": part(auc + 0.001 * seed, target),
+            "test": part(auc - 0.01, target + 0.01 * (seed + 1)),
+        }
+        points.append({"kind": kind, "asked": target, **parts})
+    return {"method": method, "seed": seed, "points": points, "seconds": 1.0, "data": PANEL.data}
+
+
+def told_of(records: Sequence[Mapping[str, Any]], rows: Any, **files: str) -> Any:
+    configuration = Configuration("fair_auc", PANEL, "max_gap", 0, False)
+    planned = Plan([configuration], [PANEL], {PANEL: {"correlation": "does not apply."}}, ["max_gap"])
+    sweep = Sweep([dict(one) for one in records], len(records), 0, {}, False, [])
+    return own_report(planned, sweep, rows, {"data": "my rows.csv", **files}, "fronts")
+
+
+@pytest.fixture(scope="module")
+def two_splits() -> OwnFront:
+    ours = [record("max_gap", seed, "target", AUCS) for seed in (0, 1)]
+    more = [record("max_gap", seed, "selected", {0.05: 0.76}) for seed in (0, 1)]
+    return own_front([*ours, *more, record("unconstrained", 0, "selected", {1.0: 0.77})])
+
+
+def test_the_smallest_target_near_the_best_is_taken(two_splits: OwnFront) -> None:
+    """By the means over the splits, on the validation rows."""
+    assert [one.target for one in two_splits.candidates] == list(AUCS)
+    assert two_splits.chosen is not None
+    assert two_splits.best == 3
+    assert two_splits.error == pytest.approx(0.01, rel=1e-4)
+    assert two_splits.candidates[two_splits.chosen].target == 0.1  # .75 is near .752, .74 is not
+    chosen = two_splits.candidates[two_splits.chosen]
+    assert chosen.gap["test"][0] == pytest.approx(0.1 + 0.015)
+    assert chosen.auc["validation"][0] == pytest.approx(0.75 + 0.0005)
+    assert two_splits.splits == 2
+    assert [method for method, *_ in two_splits.others] == ["unconstrained"]  # 0.05 is not the target
+
+
+def test_a_target_that_training_missed_is_not_taken(table: Path) -> None:
+    records = [record("max_gap", 0, "target", AUCS, missed=0.1)]
+    found = own_front(records)
+    assert found.chosen is not None
+    assert found.candidates[found.chosen].target == 0.2
+    text = told_of(records, found_in(table)).text
+    assert "\n0.1 !   train" in text
+    assert "! the target was not met on the training rows" in text
+    assert own_front([record("max_gap", 0, "target", {0.1: 0.7}, missed=0.1)]).chosen is None
+    nothing = told_of([record("unconstrained", 0, "selected", {1.0: 0.77})], found_in(table))
+    assert "No candidates" in nothing.text
+    assert nothing.summary["command"] is None
+
+
+def test_the_text_says_what_to_do(table: Path) -> None:
+    records = [record("max_gap", seed, kind, AUCS) for seed in (0, 1) for kind in ("target", "selected")]
+    rows = found_in(table, ignore="colour", protected="b")
+    report = told_of(records, rows)
+    assert "240" not in report.text.splitlines()[0]
+    assert report.text.startswith(
+        "rows.csv, inter_group, linear: 144 rows train, 48 validate and 48 test, in 2 splits\n"
+    )
+    for line in (
+        "protected: 'b', against 'a'",
+        "0.1 *   train       0.7700 [0.7504, 0.7896]   0.1000 [0.0804, 0.1196]",
+        "        test        0.7400 [0.7204, 0.7596]   0.1150 [0.0954, 0.1346]",
+        "* Chosen: target 0.1, the smallest whose AUC on the validation rows, 0.7505, is within one standard",
+        "solve fair_auc --data 'my rows.csv' --label label --sensitive group --protected b --ignore colour --metric",
+        "colour --metric inter_group --max-gap 0.1 --out model\n",
+        "It divides the rows anew, 70% to train and 30% to test",
+        "fronts/candidates.csv",
+        "targets, as above, selected  0.7400 [0.7204, 0.7596]  0.1150 [0.0954, 0.1346]",
+        "  - correlation penalty (inter_group): does not apply.",
+    ):
+        assert line in report.text, (line, report.text)
+    lines = report.files["candidates.csv"].decode().splitlines()
+    assert lines[0] == "method,kind,target,split,rows,auc,gap,auc_lower,auc_upper,gap_lower,gap_upper"
+    assert len(lines) == 1 + 2 * 2 * 4 * 3
+
+
+def test_the_picture_shows_every_part_and_the_one_that_is_taken(two_splits: OwnFront) -> None:
+    figure = front_figure(two_splits, PANEL)
+    (axes,) = figure.axes
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[:3] == ["training rows", "validation rows", "test rows"]
+    assert "chosen: target 0.1, with 95% intervals on test rows" in names
+    assert "no limit" in names
+    drawn = next(line for line in axes.lines if line.get_label() == "test rows")
+    assert drawn.get_xdata().tolist() == pytest.approx([one.gap["test"][0] for one in two_splits.candidates])
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("inter-group gap", "AUC")
+    assert FairAUCStudy().labels()["inter_group"] == "inter-group"
