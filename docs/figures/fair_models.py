@@ -134,8 +134,7 @@ def penalty(train: Rows, metric: str) -> list[Callable[[Any, Any], Any]]:
     rng, pairs = np.random.default_rng(0), []
     for value in np.unique(g) if len(np.unique(g)) > 2 else np.unique(g)[:1]:
         mine, pos = g == value, train[1] == 1
-        sides = {"group": [(mine, ~mine)], "inter_group": [(mine & pos, ~mine & ~pos), (~mine & pos, mine & ~pos)]}
-        drawn = [tuple(rng.choice(np.flatnonzero(part), 4000) for part in side) for side in sides[metric]]
+        drawn = [tuple(rng.choice(np.flatnonzero(part), 4000) for part in side) for side in sides(mine, pos, metric)]
         pairs.append(drawn)
 
     def final(weight: float) -> Any:
@@ -207,6 +206,15 @@ def learned(train: Rows, metric: str, kind: str) -> list[Callable[[Any, Any], An
     return found
 
 
+def sides(mine: Any, pos: Any, metric: str) -> list[tuple[Any, Any]]:
+    """Return the two pairs of sets whose AUCs a metric compares, or the one that it compares with 1/2."""
+    return {
+        "group": [(mine, ~mine)],
+        "inter_group": [(mine & pos, ~mine & ~pos), (~mine & pos, mine & ~pos)],
+        "intra_group": [(mine & pos, mine & ~pos), (~mine & pos, ~mine & ~pos)],
+    }[metric]
+
+
 def gap_of(scores: Any, y: Any, g: Any, metric: str) -> float:
     """Largest gap of a group and the rest, by ranks."""
     from minmaxcon.metrics import auc
@@ -215,11 +223,8 @@ def gap_of(scores: Any, y: Any, g: Any, metric: str) -> float:
     worst = 0.0
     for value in values if len(values) > 2 else values[:1]:
         mine, pos = g == value, y == 1
-        if metric == "group":
-            gap = auc(scores[mine], scores[~mine]) - 0.5
-        else:
-            gap = auc(scores[mine & pos], scores[~mine & ~pos]) - auc(scores[~mine & pos], scores[mine & ~pos])
-        worst = max(worst, abs(float(gap)))
+        first, *second = (auc(scores[own], scores[other]) for own, other in sides(mine, pos, metric))
+        worst = max(worst, abs(float(first - (second[0] if second else 0.5))))
     return worst
 
 
@@ -354,6 +359,7 @@ def main() -> None:
     parser.add_argument("seeds", nargs="?", type=int, default=3, help="splits of each data set")
     parser.add_argument("data", nargs="*", help=f"data sets, by default all: {', '.join(DATA)}")
     parser.add_argument("--ways", help="only these other ways, separated by commas")
+    parser.add_argument("--metrics", default="inter_group,group", help="of inter_group, group and intra_group")
     parser.add_argument("--out", type=Path, help="a file that the tables are written to, for the documentation")
     asked = parser.parse_args()
     if unknown := set(asked.data) - set(DATA):
@@ -371,9 +377,12 @@ def main() -> None:
         if unknown := set(asked.ways.split(",")) - set(ways):
             parser.error(f"there is no way {unknown.pop()!r}; there are {', '.join(ways)}")
         ways = {name: way for name, way in ways.items() if name in asked.ways.split(",")}
+    metrics = asked.metrics.split(",")
+    if unknown := set(metrics) - {"inter_group", "group", "intra_group"}:
+        parser.error(f"there is no metric {unknown.pop()!r}; there are inter_group, group and intra_group")
     outcomes = []
     for name in asked.data or DATA:
-        for metric in ("inter_group", "group"):
+        for metric in metrics:
             outcomes.append(measured(name, metric, asked.seeds, ways))
             print(told(outcomes[-1], ways), flush=True)
     fits, held, expected = (sum(getattr(one, what).sum() for one in outcomes) for what in ("fits", "held", "expected"))

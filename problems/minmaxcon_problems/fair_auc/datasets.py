@@ -324,6 +324,7 @@ class DatasetInfo:
 
     ``files`` are read from the data folder, plain or with ``.gz``; none where a package brings the data.
     ``standardize`` is the default for the features, and ``load(paths, seed)`` returns the raw :class:`Dataset`.
+    ``own_split`` says that the data come with their parts, whatever the seed.
     """
 
     name: str
@@ -333,6 +334,7 @@ class DatasetInfo:
     files: tuple[str, ...]
     standardize: bool
     load: Callable[[Sequence[Path], int], Dataset]
+    own_split: bool = False
 
 
 def load_dataset(
@@ -440,6 +442,7 @@ DATASETS: dict[str, DatasetInfo] = {
             ("a9a", "a9a.t"),
             False,
             load_a9a,
+            own_split=True,
         ),
         DatasetInfo(
             "bank",

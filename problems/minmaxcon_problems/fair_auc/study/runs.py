@@ -24,7 +24,7 @@ from minmaxcon_problems.fair_auc.baselines import (
     Unconstrained,
     best_feasible,
 )
-from minmaxcon_problems.fair_auc.datasets import VARIABLE, Dataset, load_dataset
+from minmaxcon_problems.fair_auc.datasets import DATASETS, VARIABLE, Dataset, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric, true_gap_with_interval
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
@@ -289,10 +289,6 @@ _LEAST_AUC = 0.52
 """A candidate that ranks no better than chance is not worth selecting, however fair."""
 
 
-_OWN_SPLIT = ("a9a",)
-"""Data sets that come with their split, whatever the seed."""
-
-
 @lru_cache(maxsize=5)
 def _loaded(name: str, data_dir: Any, _variable: str | None, seed: int) -> Dataset:
     """Return a data set; a process that runs one configuration after the other reads it once."""
@@ -300,8 +296,10 @@ def _loaded(name: str, data_dir: Any, _variable: str | None, seed: int) -> Datas
 
 
 def load_parts(name: str, seed: int, data_dir: Any = None) -> Dataset:
-    """Return a data set with a validation part: for a9a 10% of the training rows, as in the paper."""
-    whole = _loaded(name, data_dir, os.environ.get(VARIABLE), 0 if name in _OWN_SPLIT else seed)
+    """Return a data set with a validation part: where it has none 10% of the training rows, as the paper has of a9a."""
+    whole = _loaded(
+        name, data_dir, os.environ.get(VARIABLE), 0 if name in DATASETS and DATASETS[name].own_split else seed
+    )
     if whole.validation is not None:
         return whole
     order = np.random.default_rng(seed).permutation(len(whole.train))

@@ -13,7 +13,6 @@ from minmaxcon.arrays import namespace
 from minmaxcon_problems.fair_auc.bounds import Details, checked_gap
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.measured import GroupSigns, comparisons
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 
 from .followed import AUCGapMeasure
@@ -228,21 +227,16 @@ def without_target(problem: mm.MinMaxProblem) -> mm.MinMaxProblem:
 
 
 def comparison_masks(metric: FairnessMetric | MetricSet, rows: LabelledData) -> Any:
-    """Return the masks (n, 4 K) of each metric for each comparison: of a group with the rest, or of two groups.
+    """Return the masks (n, 4 K) of each metric for each group against the rest.
 
-    Raises DataError where a subset, or a class, is empty; the groups are named where there are several.
+    Raises DataError where a subset, or a class, is empty; the group is named where there are several.
     """
-
-    def source(group: GroupSigns) -> str:
-        if group.pair:
-            return f"{rows.name}, groups {group.value!r} and {group.rest!r} alone"
-        return rows.name if rows.more_groups is None else f"{rows.name}, group {group.value!r} against the rest"
-
+    several = rows.more_groups is not None
     return np.concatenate(
         [
-            one.masks_of(rows.label, group.signs, source(group))
+            one.masks_of(rows.label, signs, f"{rows.name}, group {value!r} against the rest" if several else rows.name)
             for one in metric.members
-            for group in comparisons(rows, metric)
+            for value, _, signs in rows.each_group
         ],
         axis=1,
     )
