@@ -243,7 +243,13 @@ def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
     left = [name for name in PROMISES if name not in figures]
     if left:
         lines += ["", "Not tried on this machine yet: " + ", ".join(f"``{name}``" for name in left) + "."]
-    lines += ["", "The tests of a promise are named in ``docs/figures/reliability.py``.", *planted(), *unreached()]
+    lines += [
+        "",
+        "The tests of a promise are named in ``docs/figures/reliability.py``.",
+        *versions(),
+        *planted(),
+        *unreached(),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -314,6 +320,35 @@ def unreached() -> list[str]:
         places = ", ".join(f"``{function}`` ({count})" for function, count in functions.items())
         short = name.removeprefix("problems/minmaxcon_problems/")  # a column has no room for more
         lines += row(f"``{short}``", places, WHY.get(name, "Not explained yet."))
+    return lines
+
+
+def versions() -> list[str]:
+    """Return the section on versions of Python and of packages."""
+    from versions import FIGURES as VERSIONS
+    from versions import PACKAGES
+
+    if not VERSIONS.exists():
+        return []
+    lines = [
+        "",
+        "Versions",
+        "--------",
+        "",
+        "``.ci/versions`` runs the tests of the core, of the command line and of the classifier with each Python, and",
+        "with the oldest (``lowest-direct``) and the newest packages that ``pyproject.toml`` allows.",
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: 10 50 12 12 16",
+        "   :class: wide",
+        "",
+        *row("Python", "Packages", "Passed", "Skipped", "Date"),
+    ]
+    for found in json.loads(VERSIONS.read_text(encoding="utf-8")).values():
+        packages = ", ".join(f"{name} {found['packages'][name]}" for name in PACKAGES)
+        passed = f"{found['passed']:,} of {found['passed'] + found['failed']:,}"
+        lines += row(found["python"], packages, passed, str(found["skipped"]), found["date"])
     return lines
 
 

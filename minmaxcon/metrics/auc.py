@@ -101,6 +101,14 @@ def _weighted_auc_of_run(
     return float(weight_a @ wins / (weight_a.sum() * below[-1]))
 
 
+_LEAST, _LARGEST = 1e-100, 1e100
+"""Weights beyond which products of their sums leave the range of floats."""
+
+
+def _are_usable(weight: NDArray[Any]) -> bool:
+    return bool(((weight >= _LEAST) & (weight <= _LARGEST)).all())
+
+
 def checked_pair_weights(weights: Any, counts: tuple[int, int]) -> Any:
     """Return the weights of both sets, or None where all of a set are alike and so count nothing."""
     if weights is None:
@@ -109,9 +117,9 @@ def checked_pair_weights(weights: Any, counts: tuple[int, int]) -> Any:
         raise InvalidInput("weights", weights, "must be a pair of arrays of numbers, one for each set.")
     pair = []
     for weight, count in zip(weights, counts, strict=True):
-        remedy = f"must be positive and finite, one for each of {count} scores."
+        remedy = f"must be positive and finite, one for each of {count} scores, between {_LEAST:g} and {_LARGEST:g}."
         pair.append(finite_array("weights", weight, remedy))
-        if pair[-1].shape != (count,) or not (pair[-1] > 0).all():
+        if pair[-1].shape != (count,) or not _are_usable(pair[-1]):
             raise InvalidInput("weights", weight, remedy)
     return None if all(weight.size == 0 or weight.min() == weight.max() for weight in pair) else pair
 
@@ -120,9 +128,12 @@ def checked_row_weight(row_weight: Any, rows: int) -> Any:
     """Return positive weights of the rows (n,), or None where all are alike and so count nothing."""
     if row_weight is None:
         return None
-    remedy = f"must be positive and finite, one for each of {rows} rows; leave out rows of weight 0."
+    remedy = (
+        f"must be positive and finite, one for each of {rows} rows; leave out rows of weight 0, and rescale weights"
+        f" that are not between {_LEAST:g} and {_LARGEST:g}."
+    )
     weight = finite_array("row_weight", row_weight, remedy)
-    if weight.shape != (rows,) or not (weight > 0).all():
+    if weight.shape != (rows,) or not _are_usable(weight):
         raise InvalidInput("row_weight", row_weight, remedy)
     return None if rows == 0 or weight.min() == weight.max() else weight
 

@@ -7,6 +7,7 @@ style of its own.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,22 @@ _GREY = "#6E6E6E"
 
 
 def png(figure: Figure) -> bytes:
-    """Return a figure as a PNG file of 150 dots an inch; the same figure gives the same bytes."""
+    """Return a figure as a PNG file of 150 dots an inch; the same figure gives the same bytes.
+
+    Formulas between dollar signs are set at the axes alone: titles and legends have names, of files or groups, in which
+    a dollar sign is one. A character of a name that the font lacks is a box.
+    """
+    from matplotlib.text import Text
+
+    axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
+    formulas = {id(text) for axis in axes for text in axis.findobj(Text)}
+    for text in figure.findobj(Text):
+        if id(text) not in formulas:
+            text.set_parse_math(False)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     return buffer.getvalue()
 
 

@@ -168,7 +168,12 @@ class TableEncoding:
         return tuple(name for column in self.columns for name in column.feature_names)
 
     def encode_table(self, table: Table, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
-        """Return the features (n, d) of a table that has been read; see :meth:`ColumnEncoding.encode`."""
+        """Return the features (n, d) of a table that has been read; see :meth:`ColumnEncoding.encode`.
+
+        UnknownName for another ``unknown_category`` than "refuse" and "zero".
+        """
+        if unknown_category not in get_args(UnknownCategory):
+            raise UnknownName("unknown_category", str(unknown_category), get_args(UnknownCategory))
         return np.hstack([column.encode(table, unknown_category) for column in self.columns])
 
     def encode(self, source: Any, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:

@@ -88,7 +88,7 @@ def test_an_empty_set_gives_nan() -> None:
     assert math.isnan(auc([1.0, 2.0], [], weights=([1.0, 2.0], [])))
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, 1e-300, 1e300])
 @pytest.mark.parametrize("side", [0, 1])
 def test_weights_must_be_positive_and_finite(bad: float, side: int) -> None:
     weights = (np.ones(3), np.ones(2))
@@ -118,7 +118,10 @@ def test_weights_of_another_kind_or_number(weights: Any) -> None:
         auc([1.0, 2.0, 3.0], [0.0, 1.0], weights=weights)
 
 
-@pytest.mark.parametrize("row_weight", [[1.0, 2.0], [1.0, 0.0, 2.0], [1.0, -1.0, 2.0], [[1.0, 1.0, 2.0]], 2.0])
+@pytest.mark.parametrize(
+    "row_weight",
+    [[1.0, 2.0], [1.0, 0.0, 2.0], [1.0, -1.0, 2.0], [[1.0, 1.0, 2.0]], 2.0, [1e200, 2e200, 1e200], [1.0, 1e-200, 2.0]],
+)
 def test_weights_of_rows_are_positive_and_one_for_each(row_weight: Any) -> None:
     masks = np.array([True, False, False]), np.array([False, True, True])
     with pytest.raises(InvalidInput, match=r"row_weight=.*positive and finite, one for each of 3 rows; leave out rows"):

@@ -143,7 +143,7 @@ class Quadratic(mm.StochasticMinMaxConstraint):
 
 @pytest.mark.parametrize(
     "seed, factor",
-    [(1, None), *(pytest.param(s, f, marks=pytest.mark.rel) for s in range(2, 10) for f in (None, 1.05, 3.0))],
+    [(1, None), *(pytest.param(s, f, marks=pytest.mark.rel) for s in range(2, 6) for f in (None, 1.05, 3.0))],
 )
 def test_what_is_solved_lies_near_the_proximal_point_of_a_conic_solver(seed: int, factor: float | None) -> None:
     """Random quadratics of known modulus, below, just above and far above which weights are tried."""
@@ -350,7 +350,7 @@ def certified(solution: mm.Solution, problem: mm.MinMaxProblem, tolerance: float
 
 @pytest.mark.parametrize(
     "output, seeds",
-    [("best", 1), *(pytest.param(each, 4, marks=pytest.mark.rel) for each in ("best", "last", "random"))],
+    [("best", 1), *(pytest.param(each, 4, marks=pytest.mark.rel) for each in ("best", "random"))],
 )
 def test_what_is_returned_as_solved_is_what_is_proved(output: Any, seeds: int) -> None:
     """The proof is about the centre of the last step: that point comes back, or nothing is claimed of another."""

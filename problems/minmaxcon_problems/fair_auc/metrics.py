@@ -185,6 +185,15 @@ class FairnessMetric:
             raise InvalidInput("group", f"shape {group.shape}", f"must have the shape of label, {label.shape}.")
         return np.stack([subset.mask(label, group) for subset in self.subsets], axis=1)
 
+    def masks_between(self, label: Any, signs: Any) -> Mask:
+        """Return :meth:`masks` (n, 4) where signs (n,) of 0 mark rows of neither group, which are in no subset."""
+        label, inside = np.asarray(label), np.asarray(signs) != 0
+        if inside.all():
+            return self.masks(label, signs)
+        masks = np.zeros((len(label), 4), dtype=np.bool_)
+        masks[inside] = self.masks(label[inside], np.asarray(signs)[inside])
+        return masks
+
     def require_members(self, masks: Mask, source: str) -> None:
         """Refuse data in which one of the subsets has no row.
 
@@ -213,14 +222,14 @@ class FairnessMetric:
             )
 
     def masks_of(self, label: Any, group: Any, source: str) -> Mask:
-        """Return :meth:`masks` (n, 4) of rows that have members of every subset and of both classes.
+        """Return :meth:`masks_between` (n, 4) of rows that have members of every subset and of both classes.
 
         Raises
         ------
         DataError
             One of the subsets, or of the classes, is empty.
         """
-        masks = self.masks(label, group)
+        masks = self.masks_between(label, group)
         self.require_members(masks, source)
         if len(np.unique(label)) < 2:
             raise DataError(source, "has labels of one class only; both are needed.")

@@ -32,6 +32,8 @@ def measure_new_rows(
     missing: str,
 ) -> Measured:
     """Measure scores (n,), with the description of the model that gave them; see ``FairAUC.measure_scores``."""
+    if missing not in ("refuse", "drop"):
+        raise mm.UnknownName("missing", str(missing), ("refuse", "drop"))
     if sensitive is None:
         for name, value in (("protected", protected), ("metric", metric)):
             if value is not None:
@@ -89,11 +91,10 @@ def _with_truth(table: Table, scores: Any) -> tuple[Table, Any]:
     warnings.warn(f"{table.source}: {told}", stacklevel=2)
     columns = {}
     for name, column in table.columns.items():
-        codes, texts = column.codes[kept], column.texts
-        used = [code for code in range(len(texts)) if (codes == code).any()]
-        place = {code: index for index, code in enumerate(used)}
-        own = np.array([place.get(code, -1) for code in codes.tolist()], dtype=np.int32)
-        columns[name] = Column(name, column.numbers[kept], own, tuple(texts[code] for code in used))
+        used, codes = np.unique(column.codes[kept], return_inverse=True)
+        codes -= int((used < 0).any())  # the code of cells that are no texts stays -1
+        texts = tuple(column.texts[code] for code in used if code >= 0)
+        columns[name] = Column(name, column.numbers[kept], codes.astype(np.int32), texts)
     lines = None if table.lines is None else table.lines[kept]
     return Table(table.source, columns, int(kept.sum()), lines), scores[kept]
 

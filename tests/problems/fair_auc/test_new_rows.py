@@ -104,6 +104,7 @@ def test_truth_that_cannot_be_used_is_one_line(
         (fresh, ("--label", "x1"), "is no label of the training data"),
         (fresh, ("--sensitive", "group"), "--label: name the column of the label"),
         (fresh, ("--label", "label", "--metric", "group"), "--metric='group': is about groups: name"),
+        (fresh, ("--label", "label", "--missing", "dorp"), "--missing"),
         (fresh, (*TRUTH, "--metric", "grup"), "did you mean 'group'"),
         (fresh, (*TRUTH, "--positive", "no"), "--positive='no': low scores of this model mean this label"),
         (fresh, (*TRUTH, "--positive", "maybe"), "no value 'maybe', asked for by --positive"),
@@ -203,7 +204,7 @@ def test_identifiers_may_be_more_than_categories(call: Callable[..., Any], model
 
 
 def test_an_unknown_category_is_refused_or_zero(
-    call: Callable[..., Any], model: Path, fresh: Path, tmp_path: Path
+    call: Callable[..., Any], exported: tuple[Any, Any], model: Path, fresh: Path, tmp_path: Path
 ) -> None:
     odd = tmp_path / "odd.csv"
     odd.write_text(fresh.read_text().replace(",red,", ",mauve,", 2))
@@ -222,6 +223,16 @@ def test_an_unknown_category_is_refused_or_zero(
     assert call("predict", model, "--data", odd, "--unknown-category", "zero", "--quiet").err == ""
     wrong = call("predict", model, "--data", odd, "--unknown-category", "guess")
     assert (wrong.status, wrong.err.count("\n")) == (2, 1)
+    with pytest.raises(mm.UnknownName, match="unknown_category='zeros': unknown name; did you mean 'zero'"):
+        fair_auc.predict(*exported, str(fresh), unknown_category="zeros")  # type: ignore[arg-type]
+    with pytest.raises(mm.UnknownName, match="missing='dropped': unknown name; did you mean 'drop'"):
+        fair_auc.measure_scores(
+            exported[1],
+            np.zeros(90),
+            str(fresh),
+            label="label",
+            missing="dropped",  # type: ignore[arg-type]
+        )
 
 
 def fair_auc_weight(model: Path) -> Any:

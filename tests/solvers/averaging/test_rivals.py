@@ -15,6 +15,7 @@ PAIRS = [
     for name, case in cases.PROBLEMS.items()
     for rival in RIVALS
     if case.convex and name not in cases.ALIKE
+    if rival == "conex" or name not in cases.GALLERY[2:]  # the others share its steps
 ]
 
 WITHIN = {"conex": 0.15, "switching": 0.25, "primal_dual": 0.15}

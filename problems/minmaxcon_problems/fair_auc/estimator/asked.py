@@ -15,6 +15,7 @@ from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resol
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
 from .groups import checked_use_group
+from .inputs import checked_against
 
 __all__ = ["Asked", "asked_of", "model_of", "signs_of", "unbound"]
 
@@ -43,6 +44,7 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False, *, rows_at_hand:
     held_out = held_out or estimator.validation_fraction is not None
     _check_demand(estimator, kappa, held_out)
     _check_least(estimator, rows_at_hand)
+    checked_against(estimator.against, estimator.protected)
     several = isinstance(resolve_metrics(estimator.metric), MetricSet)
     if several and (kappa is not None or estimator.method != "following"):
         remedy = 'several metrics are bound with max_gap and method "following" only; give one metric.'

@@ -105,7 +105,10 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The positive label; the later of the two in sorted order by default.
     protected : object, optional
         The protected value of the sensitive features, against all others. By default, of two values, the one with
-        fewer rows; of more, each one against the rest, and the largest gap is bound.
+        fewer rows; of more, each one ``against`` others, and the largest gap is bound.
+    against : {"rest", "each_other"}
+        What each of more than two groups is compared with: all other rows; or every other group, on the rows of the two
+        alone, which bounds the gap between any two groups, and costs some AUC and one bound for each two of them.
     min_rows_per_cell : int, optional
         Of more than two groups, those with fewer rows of either label are left out of the bound, named by a warning and
         ``reason_``; they still count among the rest, with which others are compared. By default none is left out.
@@ -149,7 +152,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The labels that were meant.
     protected_, reference_ : object
         The protected value of the sensitive features, and what it was compared with: the other value, or "not ..."
-        where there are several. None without sensitive features, or where each group is compared with the rest.
+        where there are several. None without sensitive features, or where each group is compared.
     groups_ : tuple
         All values of the sensitive features.
     gap_, auc_ : AUCEstimate
@@ -230,6 +233,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         early_stopping: bool = False,
         positive: Any = None,
         protected: Any = None,
+        against: Literal["rest", "each_other"] = "rest",
         min_rows_per_cell: int | None = None,
         unknown: Literal["refuse", "own_group", "drop"] = "refuse",
         use_group: bool | Literal["shift", "coefficients"] = False,
@@ -257,6 +261,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.early_stopping = early_stopping
         self.positive = positive
         self.protected = protected
+        self.against = against
         self.min_rows_per_cell = min_rows_per_cell
         self.unknown = unknown
         self.use_group = use_group
@@ -703,6 +708,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             known["group_values"] = result.group_values
         elif result.several:
             known["left_out"] = [value for value in result.groups if value not in result.compared]
+            known["each_other"] = result.each_other
         return LabelledScores(
             y,
             sensitive_features,

@@ -36,9 +36,10 @@ class Fitted:
     ``direction`` is 1 where the positive label is the second one, as scikit-learn's scores mean it, else -1;
     ``constrained`` whether sensitive features were there. ``labels`` are the values (negative, positive),
     ``group_values`` (unprotected, protected), and ``groups`` all values of the sensitive features; with ``several``
-    each was compared with the rest. ``alpha`` is the strength of the ridge penalty, and ``alpha_path`` what it was
-    chosen from, where it was chosen. ``compared`` are the groups that were each compared with the rest, of which the
-    model reads what ``use_group`` says, and ``feature_names`` those of the features that it reads. ``path`` are the
+    each was compared with the rest or, with ``each_other``, every two with one another. ``alpha`` is the strength of
+    the ridge penalty, and ``alpha_path`` what it was chosen from, where it was chosen. ``compared`` are the groups that
+    were compared, of which the model reads what ``use_group`` says, and ``feature_names`` those of the features that it
+    reads. ``path`` are the
     models of all limits, where there are several, and ``left_out`` what rows left out of training tell of new ones.
     """
 
@@ -61,12 +62,15 @@ class Fitted:
     calibration: tuple[GroupCalibration, ...] = ()
     path: tuple[Fitted, ...] = ()
     left_out: LeftOut | None = None
+    each_other: bool = False
 
     def log_odds_by_group(self, decision: Any, signs: Any) -> Any:
         """Return log-odds (n,) of the second class, by the line of each row's group, from those by one line for all.
 
-        ``signs`` are those (n,) of each compared group.
+        ``signs`` are those (n,) of each compared group. Where there is no line by group that for all remains.
         """
+        if not self.by_group:
+            return decision
         scores = (self.direction * decision - self.log_odds.intercept) / self.log_odds.slope
         found = self.by_group[-1](scores)
         for line, sign in zip(self.by_group, signs, strict=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sklearn
@@ -14,16 +14,26 @@ from minmaxcon.checks import number
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.labelled import listed
-from minmaxcon_problems.fair_auc.measured import Compared, GroupSigns, Measured, compared, gap_and_area, measured
+from minmaxcon_problems.fair_auc.measured import (
+    Compared,
+    GroupSigns,
+    Measured,
+    compared,
+    each_other,
+    gap_and_area,
+    measured,
+)
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 
 from .inputs import (
     MOST_COMPARED,
     SENSITIVE,
+    checked_against,
     group_signs,
     positive_code,
     present,
     require_aligned,
+    require_few_pairs,
     require_labels,
     sensitive_column,
     weights_of,
@@ -47,9 +57,9 @@ class LabelledScores:
     Rows of weight 0 are left out.
 
     ``y`` has labels among ``labels`` (negative, positive) where these are given, else any two; the positive one is then
-    ``positive``, by default the last in sorted order. Groups are compared as :func:`group_signs` has them; ``groups``
-    are the values that may occur, if that is known, of which ``left_out`` do not count in the largest gap. Raises
-    DataError or InvalidInput for what cannot be used.
+    ``positive``, by default the last in sorted order. Groups are compared as :func:`group_signs` has them, or, of more
+    than two, every two ``each_other``; ``groups`` are the values that may occur, if that is known, of which
+    ``left_out`` do not count in the largest gap. Raises DataError or InvalidInput for what cannot be used.
     """
 
     def __init__(
@@ -64,6 +74,7 @@ class LabelledScores:
         groups: Sequence[Any] | None = None,
         group_values: tuple[Any, Any] | None = None,
         left_out: Sequence[Any] = (),
+        each_other: bool = False,
         unknown: str = "refuse",
     ) -> None:
         require_aligned({"y": y, SENSITIVE: sensitive_features, "sample_weight": sample_weight})
@@ -103,11 +114,14 @@ class LabelledScores:
             for value, rest in pairs:
                 signs = np.where(np.array([v == value for v in values.tolist()]), 1, -1).astype(np.int8)
                 self._groups.append(GroupSigns(value, rest, signs, value not in left_out))
+        self._each_other = each_other and len(self._groups) > 1
+        if self._each_other:
+            require_few_pairs(len(self._groups) - len(left_out))
 
-    def _arguments(self) -> tuple[Any, list[GroupSigns], Any]:
-        kept = self._kept
-        groups = [replace(group, signs=group.signs[kept]) for group in self._groups]
-        return self._label[kept], groups, None if self._weight is None else self._weight[kept]
+    def _arguments(self, metric: FairnessMetric | MetricSet) -> tuple[Any, list[GroupSigns], Any]:
+        label, groups = self.signs()
+        groups = each_other(groups, metric) if self._each_other else groups
+        return label, groups, None if self._weight is None else self._weight[self._kept]
 
     def _checked(self, scores: Any) -> Any:
         array = np.asarray(scores)
@@ -117,8 +131,7 @@ class LabelledScores:
 
     def signs(self) -> tuple[Any, list[GroupSigns]]:
         """Return label signs and groups of the rows that are kept."""
-        label, groups, _ = self._arguments()
-        return label, groups
+        return self._label[self._kept], [replace(group, signs=group.signs[self._kept]) for group in self._groups]
 
     @property
     def kept(self) -> Any:
@@ -127,19 +140,19 @@ class LabelledScores:
 
     def measured(self, scores: Any, metric: FairnessMetric | MetricSet, confidence: float) -> Measured:
         """Measure scores (n,) that are higher for the positive label."""
-        label, groups, weight = self._arguments()
+        label, groups, weight = self._arguments(metric)
         return measured(
             self._checked(scores), label, groups, metric, self.labels, row_weight=weight, confidence=confidence
         )
 
     def gap_and_area(self, scores: Any, metric: FairnessMetric | MetricSet) -> tuple[AUCEstimate, AUCEstimate]:
         """Return the largest gap and the AUC of scores (n,)."""
-        label, groups, weight = self._arguments()
+        label, groups, weight = self._arguments(metric)
         return gap_and_area(self._checked(scores), label, groups, metric, weight)
 
     def compared(self, one: Any, other: Any, metric: FairnessMetric | MetricSet, confidence: float) -> Compared:
         """Compare two scores (n,) of the rows."""
-        label, groups, weight = self._arguments()
+        label, groups, weight = self._arguments(metric)
         both = self._checked(one), self._checked(other)
         return compared(both, label, groups, metric, self.labels, row_weight=weight, confidence=confidence)
 
@@ -171,6 +184,7 @@ def measure_scores(
     metric: Metric = "inter_group",
     positive: Any = None,
     protected: Any = None,
+    against: Literal["rest", "each_other"] = "rest",
     sample_weight: Any = None,
     confidence: float = 0.95,
 ) -> Measured:
@@ -186,7 +200,7 @@ def measure_scores(
         Group of each row; without them there is no gap.
     metric : str, FairnessMetric or four subsets
         As for :class:`FairAUCClassifier`.
-    positive, protected : object, optional
+    positive, protected, against : optional
         As for :class:`FairAUCClassifier`.
     sample_weight : array_like (n,), optional
         Weights of the rows; a row of weight 0 is left out.
@@ -211,7 +225,10 @@ def measure_scores(
     >>> found.signed_gap.value
     -0.5
     """
-    rows = LabelledScores(y, sensitive_features, sample_weight, positive=positive, protected=protected)
+    pairs = checked_against(against, protected)
+    rows = LabelledScores(
+        y, sensitive_features, sample_weight, positive=positive, protected=protected, each_other=pairs
+    )
     return rows.measured(scores, resolve_metrics(metric), confidence)
 
 
@@ -252,12 +269,20 @@ def _gap_and_area(
     metric: FairnessMetric | MetricSet,
     pos_label: Any,
     protected: Any,
+    pairs: bool,
     given: Mapping[str, Any],
 ) -> tuple[float, float]:
     """Return the largest gap and the AUC of scores, or of predicted labels."""
     if given.get(SENSITIVE) is None:
         raise _unrouted()
-    rows = LabelledScores(y_true, given[SENSITIVE], given.get("sample_weight"), positive=pos_label, protected=protected)
+    rows = LabelledScores(
+        y_true,
+        given[SENSITIVE],
+        given.get("sample_weight"),
+        positive=pos_label,
+        protected=protected,
+        each_other=pairs,
+    )
     scores = np.asarray(y_score)
     if scores.dtype.kind != "f":  # labels, as scikit-learn's search for a threshold has them
         scores = (scores == rows.labels[1]).astype(np.float64)
@@ -283,11 +308,12 @@ def _negated_gap_of(
     metric: Any,
     pos_label: Any = None,
     protected: Any = None,
+    pairs: bool = False,
     sensitive_features: Any = None,
     sample_weight: Any = None,
 ) -> float:
     given = {SENSITIVE: sensitive_features, "sample_weight": sample_weight}
-    return -_gap_and_area(y_true, y_score, metric, pos_label, protected, given)[0]
+    return -_gap_and_area(y_true, y_score, metric, pos_label, protected, pairs, given)[0]
 
 
 def _fair_area_of(
@@ -298,15 +324,22 @@ def _fair_area_of(
     max_gap: float,
     pos_label: Any = None,
     protected: Any = None,
+    pairs: bool = False,
     sensitive_features: Any = None,
     sample_weight: Any = None,
 ) -> float:
     given = {SENSITIVE: sensitive_features, "sample_weight": sample_weight}
-    gap, area = _gap_and_area(y_true, y_score, metric, pos_label, protected, given)
+    gap, area = _gap_and_area(y_true, y_score, metric, pos_label, protected, pairs, given)
     return area if gap <= max_gap else max_gap - gap
 
 
-def auc_gap_scorer(metric: Metric = "inter_group", *, positive: Any = None, protected: Any = None) -> Any:
+def auc_gap_scorer(
+    metric: Metric = "inter_group",
+    *,
+    positive: Any = None,
+    protected: Any = None,
+    against: Literal["rest", "each_other"] = "rest",
+) -> Any:
     """Return a scorer for scikit-learn's tools: the negative true gap, so that greater is fairer.
 
     It is given ``sensitive_features`` by metadata routing, which ``sklearn.set_config(enable_metadata_routing=True)``
@@ -317,7 +350,7 @@ def auc_gap_scorer(metric: Metric = "inter_group", *, positive: Any = None, prot
     ----------
     metric : str, FairnessMetric or four subsets
         The fairness metric.
-    positive, protected : object, optional
+    positive, protected, against : optional
         As for :class:`FairAUCClassifier`.
 
     Returns
@@ -340,11 +373,19 @@ def auc_gap_scorer(metric: Metric = "inter_group", *, positive: Any = None, prot
     >>> bool((found["test_gap"] <= 0).all())
     True
     """
-    return _scorer(_negated_gap_of, metric=resolve_metrics(metric), pos_label=positive, protected=protected)
+    pairs = checked_against(against, protected)
+    return _scorer(
+        _negated_gap_of, metric=resolve_metrics(metric), pos_label=positive, protected=protected, pairs=pairs
+    )
 
 
 def fair_auc_scorer(
-    metric: Metric = "inter_group", max_gap: float = 0.02, *, positive: Any = None, protected: Any = None
+    metric: Metric = "inter_group",
+    max_gap: float = 0.02,
+    *,
+    positive: Any = None,
+    protected: Any = None,
+    against: Literal["rest", "each_other"] = "rest",
 ) -> Any:
     r"""Return a scorer that maximises AUC subject to the gap.
 
@@ -359,8 +400,18 @@ def fair_auc_scorer(
     InvalidInput
         ``max_gap`` is no number in [0, 1].
     """
-    gap = number("max_gap", max_gap, "must lie in [0, 1].", least=0.0, most=1.0)
-    return _scorer(_fair_area_of, metric=resolve_metrics(metric), max_gap=gap, pos_label=positive, protected=protected)
+    gap, pairs = (
+        number("max_gap", max_gap, "must lie in [0, 1].", least=0.0, most=1.0),
+        checked_against(against, protected),
+    )
+    return _scorer(
+        _fair_area_of,
+        metric=resolve_metrics(metric),
+        max_gap=gap,
+        pos_label=positive,
+        protected=protected,
+        pairs=pairs,
+    )
 
 
 def _scorer(function: Callable[..., float], **settings: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import minmaxcon as mm
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.measured import GroupSigns, is_constant, smallest_subset, worst_pair
+from minmaxcon_problems.fair_auc.measured import comparisons, is_constant, smallest_subset, worst_pair
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut
 from minmaxcon_problems.fair_auc.target.problem import Target, timed_out
 
@@ -58,8 +58,9 @@ def told_of_new_rows(left: LeftOut, fit: FairFit, fewest: int) -> str:
 def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weight: Any) -> list[str]:
     """Say of the rows, as given, that a target is about what its bound and the counts do not assure."""
     fit, found = fitted.fit, []
-    scores = fitted.direction * fitted.decision(rows.features)
-    groups = [GroupSigns(*group) for group in rows.each_group]
+    decision = fitted.decision(rows.features)
+    scores = fitted.direction * decision
+    groups = comparisons(rows, target.metric)
     if len(fitted.groups) > 2 and not fitted.several:
         protected = fitted.group_values[1]
         others = ", ".join(repr(value) for value in fitted.groups if value != protected)
@@ -67,7 +68,7 @@ def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weigh
     if rows.left_out:
         found.append(f"Left out of the bound for their few rows: {', '.join(map(repr, rows.left_out))}.")
     pair = worst_pair(scores, rows.label, groups, target.metric, rows.label_values, row_weight)
-    if pair is not None and fit.max_gap is not None and pair.gap.value > fit.max_gap:
+    if pair is not None and not rows.each_other and fit.max_gap is not None and pair.gap.value > fit.max_gap:
         found.append(
             f"Each group is bound against the rest; between {pair.group!r} and {pair.rest!r} alone the {pair.metric}"
             f" gap is {pair.gap.value:.3g}."
@@ -84,7 +85,8 @@ def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weigh
             found.append(
                 f"{said} on as many new rows chance alone may make it anything from {new.lower:.2g} to {new.upper:.2g}."
             )
-    predicted, positive = int((scores > 0).sum()), int((rows.label > 0).sum())
+    log_odds = fitted.direction * fitted.log_odds_by_group(decision, [signs for *_, signs in rows.each_group])
+    predicted, positive = int((log_odds > 0).sum()), int((rows.label > 0).sum())
     if predicted < _FEW_PREDICTED * positive:
         found.append(
             f"The label {rows.label_values[1]!r} is predicted for {predicted:,} of {len(rows):,} rows, of which"

@@ -173,10 +173,13 @@ def _words(measured: Measured) -> str:
     rows = []
     for part in measured.groups:
         numbers = _interval(part.first), _interval(part.second), _signed(part.signed)
-        rows.append([*([part.metric] if several else []), _group(part.group), *numbers])
-    head = [*(["metric"] if several else []), "group", "first AUC", "second AUC", "difference"]
-    note = "Each group against the rest: the two AUCs that the metric compares, and their difference."
-    if (pair := measured.worst_pair) is not None:
+        named = f"{_group(part.group)}, {_group(part.rest)}" if measured.pairs else _group(part.group)
+        rows.append([*([part.metric] if several else []), named, *numbers])
+    called = "groups" if measured.pairs else "group"
+    head = [*(["metric"] if several else []), called, "first AUC", "second AUC", "difference"]
+    what = "Every two groups on their rows alone" if measured.pairs else "Each group against the rest"
+    note = f"{what}: the two AUCs that the metric compares, and their difference."
+    if (pair := measured.worst_pair) is not None and not measured.pairs:
         alone = f"{pair.metric} gap is largest between {_group(pair.group)} and {_group(pair.rest)}"
         told += f"<p>Of two groups alone the {_text(f'{alone}: {_signed(pair.signed)}. {pair.favours}')}</p>"
     return told + _small(note) + _table(head, rows)
@@ -307,7 +310,8 @@ def _front_figure(evidence: Evidence) -> Figure:
             errors = [[[e.value - e.lower], [e.upper - e.value]] for e in (found.gap, found.auc)]
             style = {"color": colour, "marker": marker, "linestyle": "", "elinewidth": 0.8, "label": name}
             axes.errorbar([found.gap.value], [found.auc.value], xerr=errors[0], yerr=errors[1], **style)
-    axes.set(xlabel=f"{evidence.measured.metric.name} gap", ylabel="AUC")
+    named = evidence.measured.metric.name.replace("$", r"\$")  # at an axis they would begin a formula
+    axes.set(xlabel=f"{named} gap", ylabel="AUC")
     if axes.get_legend_handles_labels()[1]:  # none, where no gap is known on these rows
         figure.legend(frameon=False, fontsize=9, loc="outside upper left", ncols=3)
     return figure

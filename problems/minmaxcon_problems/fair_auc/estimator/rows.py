@@ -19,6 +19,7 @@ from .inputs import (
     positive_code,
     present,
     require_aligned,
+    require_few_pairs,
     sensitive_column,
     validated,
     weights_of,
@@ -72,8 +73,8 @@ def given_rows(
 def training_rows(estimator: Any, given: Given) -> tuple[LabelledData, Any]:
     """Return labelled rows and the classes (2,), sorted, which say what positive and protected mean.
 
-    Of several groups those are compared with the rest that have ``min_rows_per_cell`` rows of either label. Raises
-    DataError or InvalidInput where labels or groups are too few, or not those asked for.
+    Of several groups those are compared that have ``min_rows_per_cell`` rows of either label. Raises DataError or
+    InvalidInput where labels or groups are too few, too many to compare every two of them, or not those asked for.
     """
     classes, code = np.unique(given.labels, return_inverse=True)
     values = classes.tolist()
@@ -95,8 +96,12 @@ def training_rows(estimator: Any, given: Given) -> tuple[LabelledData, Any]:
         "the training data",
         more_groups=more,
         groups=groups,
+        each_other=more is not None and estimator.against == "each_other",
     )
-    return _of_large_groups(rows, estimator.min_rows_per_cell), classes
+    rows = _of_large_groups(rows, estimator.min_rows_per_cell)
+    if rows.each_other:
+        require_few_pairs(len(rows.compared or rows.groups))
+    return rows, classes
 
 
 def _of_large_groups(rows: LabelledData, least: int | None) -> LabelledData:

@@ -177,6 +177,7 @@ def fit_rows(
                 group_values=rows.group_values,
                 groups=groups,
                 several=rows.more_groups is not None,
+                each_other=rows.each_other,
                 alpha=alpha,
                 alpha_path=path,
                 use_group=way,
@@ -272,9 +273,7 @@ _FOLDS, _ROUNDS, _IN_A_FOLD = 5, 2, 5
 
 def _folds(rows: LabelledData, target: Target) -> list[tuple[Any, Any]]:
     """Return the folds that tell of new rows; raises DataError where a combination has too few rows for them."""
-    code, least = _cells(rows), _FOLDS * _IN_A_FOLD
-    counts = np.bincount(code)[2 if rows.left_out else 0 :]  # rows of groups that are left out come first
-    fewest = int(counts[counts > 0].min())
+    code, least, fewest = _cells(rows), _FOLDS * _IN_A_FOLD, _fewest(rows)
     if fewest < least:
         raise DataError(
             rows.name,
@@ -304,8 +303,8 @@ def _cells(rows: LabelledData) -> Any:
 
 
 def _fewest(rows: LabelledData) -> int:
-    """Return how many rows the smallest combination of label and group has."""
-    counts = np.bincount(_cells(rows))
+    """Return how many rows the smallest combination of label and group has, of groups that are not left out."""
+    counts = np.bincount(_cells(rows))[2 if rows.left_out else 0 :]  # rows of groups that are left out come first
     return int(counts[counts > 0].min())
 
 

@@ -16,7 +16,7 @@ from minmaxcon.checks import finite_array
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.evaluation import measured_model, objective_at
 from minmaxcon_problems.fair_auc.labelled import LabelledData
-from minmaxcon_problems.fair_auc.measured import is_constant
+from minmaxcon_problems.fair_auc.measured import comparisons, is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet
 
 from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds, timed_out
@@ -239,7 +239,7 @@ def _require_two(metric: FairnessMetric | MetricSet, masks: Any, rows: LabelledD
     """Refuse an interval that a single row would have to give."""
     sizes = masks.sum(axis=0)
     if sizes.min() < 2:
-        subsets = [subset for one in metric.members for _ in rows.each_group for subset in one.subsets]
+        subsets = [subset for one in metric.members for _ in comparisons(rows, metric) for subset in one.subsets]
         subset = subsets[int(np.argmin(sizes))]
         remedy = f'only one row is {subset}, and demand="upper" asks for an interval, which needs two; add such rows.'
         raise mm.DataError(rows.name, remedy)

@@ -13,6 +13,7 @@ from minmaxcon.arrays import namespace
 from minmaxcon_problems.fair_auc.bounds import Details, checked_gap
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.measured import GroupSigns, comparisons
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 
 from .followed import AUCGapMeasure
@@ -227,16 +228,21 @@ def without_target(problem: mm.MinMaxProblem) -> mm.MinMaxProblem:
 
 
 def comparison_masks(metric: FairnessMetric | MetricSet, rows: LabelledData) -> Any:
-    """Return the masks (n, 4 K) of each metric for each group against the rest.
+    """Return the masks (n, 4 K) of each metric for each comparison: of a group with the rest, or of two groups.
 
-    Raises DataError where a subset, or a class, is empty; the group is named where there are several.
+    Raises DataError where a subset, or a class, is empty; the groups are named where there are several.
     """
-    several = rows.more_groups is not None
+
+    def source(group: GroupSigns) -> str:
+        if group.pair:
+            return f"{rows.name}, groups {group.value!r} and {group.rest!r} alone"
+        return rows.name if rows.more_groups is None else f"{rows.name}, group {group.value!r} against the rest"
+
     return np.concatenate(
         [
-            one.masks_of(rows.label, signs, f"{rows.name}, group {value!r} against the rest" if several else rows.name)
+            one.masks_of(rows.label, group.signs, source(group))
             for one in metric.members
-            for value, _, signs in rows.each_group
+            for group in comparisons(rows, metric)
         ],
         axis=1,
     )

@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
-from minmaxcon_problems.fair_auc import METRICS, FairAUCClassifier, measure_scores, resolve_metric
+from minmaxcon_problems.fair_auc import (
+    METRICS,
+    FairAUCClassifier,
+    auc_gap_scorer,
+    fair_auc_scorer,
+    measure_scores,
+    resolve_metric,
+)
 from tests.cases import promises
 from tests.problems.fair_auc.estimator.samples import Rows, every_pair
 
@@ -21,7 +29,11 @@ SHIFTS = {"a": 0.0, "b": -0.9, "c": 0.8}
 
 @pytest.fixture(scope="module")
 def three() -> Rows:
-    rng = np.random.default_rng(0)
+    return drawn(0)
+
+
+def drawn(seed: int) -> Rows:
+    rng = np.random.default_rng(seed)
     group = rng.choice(list("abc"), 400, p=[0.5, 0.3, 0.2])
     shift = np.array([SHIFTS[g] for g in group])
     features = rng.normal(size=(400, 3)) + shift[:, None] * [1.0, 1.5, 0.0]
@@ -72,6 +84,54 @@ def test_the_largest_gap_of_three_groups_is_bound(three: Rows, metric: str, obje
     assert set(apart.signed_gaps) == {"a", "b", "c"}
     assert apart.gap is not None
     assert apart.gap.upper < 0.0
+    assert apart.first.as_dict() == told.as_dict()
+
+
+@pytest.mark.parametrize("metric, seed", [("group", 0), pytest.param("inter_group", 1, marks=pytest.mark.rel)])
+def test_every_two_groups_are_bound_where_each_is_compared_with_each_other(metric: str, seed: int) -> None:
+    three = drawn(seed)
+    rest, found = (fitted(three, metric, against=against) for against in ("rest", "each_other"))
+    pairs = list(itertools.combinations("abc", 2))
+    before, gaps = (
+        {two: gap_of_pair(metric, one.decision_function(three.X), three, *two) for two in pairs}
+        for one in (rest, found)
+    )
+    assert max(before.values()) > 0.05
+    assert 0.045 <= max(gaps.values()) <= 0.05
+    assert found.gap_.value == pytest.approx(max(gaps.values()), abs=1e-12)
+    assert found.auc_.value > 0.6
+    assert "alone the" not in found.reason_
+    told = found.measure(three.X, three.y, sensitive_features=three.group)
+    assert {(part.group, part.rest): part.gap.value for part in told.groups} == pytest.approx(gaps, abs=1e-12)
+    assert told.gap == found.gap_
+    assert told.worst_pair is not None
+    assert told.worst_pair.gap.value == pytest.approx(told.gap.value, abs=1e-12)
+    assert sum(cell.rows for cell in told.cells) == 400  # once, though each group is in two pairs
+    apart = found.compare(rest, three.X, three.y, sensitive_features=three.group)
+    assert set(apart.signed_gaps) == set(pairs)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = auc_gap_scorer(metric, against="each_other")
+        assert -scorer(found, three.X, three.y, sensitive_features=three.group) == pytest.approx(max(gaps.values()))
+        scorer = fair_auc_scorer(metric, 0.01, against="each_other")
+        assert scorer(found, three.X, three.y, sensitive_features=three.group) == pytest.approx(
+            0.01 - max(gaps.values())
+        )
+
+
+def test_small_groups_are_in_no_pair_that_is_bound(three: Rows) -> None:
+    rows, settings = with_a_few(three, 4, 3), {"objective": "quadratic_auc", "alpha": 0.0, "against": "each_other"}
+    with pytest.warns(UserWarning, match=r"left out of the bound: 'd'\.$"):
+        found = fitted(rows, min_rows_per_cell=4, **settings)
+    scores, pairs = found.decision_function(rows.X), list(itertools.combinations("abc", 2))
+    gaps = [gap_of_pair("group", scores, rows, *two) for two in pairs]
+    assert found.gap_.value == pytest.approx(max(gaps), abs=1e-12)
+    assert max(gaps) <= 0.05
+    told = found.measure(rows.X, rows.y, sensitive_features=rows.group)
+    assert told.gap == found.gap_
+    assert told.left_out == ("d",)
+    assert len(told.groups) == 6
+    assert told.worst is not None
+    assert "d" not in (told.worst.group, told.worst.rest)
 
 
 def test_one_against_the_rest_leaves_others_where_they_are(three: Rows) -> None:
@@ -176,6 +236,17 @@ def test_measures_of_any_scores_compare_each_group(three: Rows) -> None:
         ({"metric": ["group", "intra_group"], "kappa": 0.1, "max_gap": None}, InvalidInput, "metric=.*several metrics"),
         ({"metric": ["group", "intra"]}, UnknownName, "did you mean 'intra_group'"),
         ({"unknown": "fill"}, UnknownName, "unknown='fill'"),
+        ({"against": "pairs"}, UnknownName, "against='pairs'"),
+        (
+            {"against": "each_other", "protected": "a"},
+            InvalidInput,
+            "against='each_other': .* leave one of the two out",
+        ),
+        (
+            {"against": "each_other", "kappa": 0.1, "max_gap": None},
+            InvalidInput,
+            "kappa=0.1: bounds one gap of two groups",
+        ),
     ],
 )
 def test_what_knows_two_groups_only_says_so(
@@ -189,6 +260,16 @@ def test_a_group_without_rows_of_a_subset_is_named(three: Rows) -> None:
     group = np.where((three.group == "c") & (three.y == "no"), "a", three.group)
     with pytest.raises(DataError, match=r"group 'c' against the rest: no row is in the subset negative & protected"):
         fitted(three._replace(group=group), "inter_group")
+    with pytest.raises(DataError, match=r"groups 'a' and 'c' alone: no row is in the subset negative & unprotected"):
+        fitted(three._replace(group=group), "inter_group", against="each_other")
+
+
+def test_too_many_groups_to_compare_every_two_are_refused(three: Rows) -> None:
+    group = np.arange(400) % 17
+    with pytest.raises(InvalidInput, match=r"against='each_other': compares every two of at most 16 .* there are 17:"):
+        fitted(three._replace(group=group), against="each_other")
+    with pytest.raises(InvalidInput, match="at most 16 groups"):
+        measure_scores(three.X[:, 0], three.y, sensitive_features=group, against="each_other")
 
 
 def gap_of_pair(metric: str, scores: Any, rows: Rows, one: str, other: str) -> float:
@@ -206,6 +287,12 @@ def test_the_two_groups_that_differ_most_are_told(three: Rows, metric: str) -> N
     pair = found.worst_pair
     assert pair is not None
     gaps = {two: gap_of_pair(metric, scores, three, *two) for two in itertools.permutations("abc", 2)}
+    every = measure_scores(scores, three.y, sensitive_features=three.group, metric=metric, against="each_other")
+    for part in every.groups:
+        assert part.gap.value == pytest.approx(gaps[part.group, part.rest], abs=1e-12)
+    assert every.gap is not None
+    assert every.gap.value == pytest.approx(pair.gap.value, abs=1e-12)
+    assert every.gap.upper == pytest.approx(pair.gap.upper, abs=1e-12)
     assert pair.gap.value == pytest.approx(max(gaps.values()), abs=1e-12)
     assert gaps[pair.group, pair.rest] == pytest.approx(pair.gap.value, abs=1e-12)
     assert abs(pair.signed.value) == pair.gap.value
@@ -273,6 +360,25 @@ def test_small_groups_are_left_out_by_the_users_word_alone(three: Rows) -> None:
     assert model.groups_ == ("a", "b", "c", "d")
 
 
+def test_the_pair_of_the_two_groups_that_are_left_is_told(three: Rows) -> None:
+    """Either is bound against a rest that has the small group, too: the two alone may differ by more."""
+    two = three.take(np.flatnonzero(three.group != "c"))
+    own = np.flatnonzero((two.group == "a") & (two.y == "no"))
+    group = two.group.copy()
+    group[own[np.argsort(two.X[own, 0])[-30:]]] = "d"
+    rows = two._replace(group=group)
+    settings = {"objective": "quadratic_auc", "alpha": 0.0, "min_rows_per_cell": 1}
+    with pytest.warns(UserWarning, match="left out of the bound: 'd'"):
+        found = fitted(rows, max_gap=0.05, **settings)
+    pair = found.measure(rows.X, rows.y, sensitive_features=rows.group).worst_pair
+    assert pair is not None
+    assert {pair.group, pair.rest} == {"a", "b"}
+    scores = found.decision_function(rows.X)
+    assert pair.gap.value == pytest.approx(gap_of_pair("group", scores, rows, pair.group, pair.rest), abs=1e-12)
+    assert pair.gap.value > 0.05
+    assert f"between {pair.group!r} and {pair.rest!r} alone the group gap is {pair.gap.value:.3g}." in found.reason_
+
+
 def test_a_group_without_rows_of_a_label_can_be_left_out(three: Rows) -> None:
     rows, settings = with_a_few(three, 4, 0), {"objective": "quadratic_auc", "alpha": 0.0, "max_gap": 0.3}
     with pytest.raises(DataError, match="group 'd' against the rest: no row is in the subset"):
@@ -310,14 +416,16 @@ def test_groups_that_are_written_in_two_ways_are_told(three: Rows) -> None:
     group = three.group.astype(object)
     group[three.group == "b"] = np.where(np.arange((three.group == "b").sum()) % 2 > 0, "A ", "b")
     rows = three._replace(group=group)
-    with pytest.warns(UserWarning, match=r"sensitive_features has 'a' and 'A ', which differ in case|'A ' and 'a'"):
+    said = r"sensitive_features has 'a' and 'A ', which differ in case|'A ' and 'a'"
+    with pytest.warns(UserWarning, match=said) as warned:
         found = fitted(rows, protected="a", objective="quadratic_auc", alpha=0.0)
+    assert {warning.filename for warning in warned} == {__file__}  # the caller of fit, in which the groups are mended
     assert "'a' is compared with all others together: " in found.reason_
     assert all(repr(value) in found.reason_ for value in ("A ", "b", "c"))
 
 
 def test_constraints_grow_with_the_number_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two for each group and metric, the sides of its gap: not one for each pair."""
+    """Two for each group and metric, the sides of its gap; two for each pair only where every two are compared."""
     rng, seen = np.random.default_rng(0), []
     solve = mm.solve
     monkeypatch.setattr(mm, "solve", lambda p, *a, **k: seen.append(len(p.constraints)) or solve(p, *a, **k))
@@ -330,3 +438,8 @@ def test_constraints_grow_with_the_number_of_groups(monkeypatch: pytest.MonkeyPa
                 model.fit(rng.normal(size=(len(label), 2)), label, sensitive_features=group)
             assert max(seen) == 2 * count * (1 if metric == "group" else 2)
             seen.clear()
+    model = FairAUCClassifier("group", against="each_other", max_gap=1.0, objective="quadratic_auc", max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rng.normal(size=(len(label), 2)), label, sensitive_features=group % 5)
+    assert max(seen) == 5 * 4

@@ -143,6 +143,22 @@ def test_missing_groups_are_refused_with_their_rows(values: Any) -> None:
         sensitive_column(given, 4)
 
 
+@pytest.mark.parametrize("absent", ["", None, float("nan")])
+def test_missing_labels_are_refused_in_every_container(rows: Rows, plain: FairAUCClassifier, absent: Any) -> None:
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    labels = [absent, *rows.y[1:599].tolist(), absent]
+    given = [labels, np.array(labels, dtype=object), pd.Series(labels), pd.DataFrame({"y": labels})]
+    if absent != absent:
+        labels = [None if label != label else label for label in labels]
+    given += [pd.Series(labels, dtype=kind) for kind in ("string", "category")]
+    for container in (*given, pl.Series(labels), pa.array(labels), pa.chunked_array([labels])):
+        for call in (fitted, lambda X, y, group: plain.measure(X, y, sensitive_features=group)):
+            with pytest.raises(
+                DataError, match=r"y: is missing in 2 of 600 rows, counted from 0: 0, 599; remove these"
+            ):
+                call(rows.X, container, rows.group)
+
+
 def test_misaligned_indices_are_refused_with_the_row(rows: Rows) -> None:
     X, y, group = as_pandas(rows)
     moved = group.iloc[[0, 2, 1, *range(3, 600)]]

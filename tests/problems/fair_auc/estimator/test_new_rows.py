@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
@@ -36,23 +35,31 @@ def test_rows_left_out_meet_the_limit_on_average() -> None:
     assert fitted(rows).left_out_ is None
 
 
-@pytest.mark.parametrize("gap, reached", [(0.3, True), (0.02, True), (0.001, False)])
-def test_what_rows_left_out_say_is_told(gap: float, reached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two folds: the gap of rows left out meets the limit, or the least one and the rows needed are told."""
+@pytest.mark.parametrize("gap, reached, others", [(0.3, True, 0), (0.02, True, 0), (0.001, False, 0), (0.02, True, 6)])
+def test_what_rows_left_out_say_is_told(
+    gap: float, reached: bool, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two folds: the gap of rows left out meets the limit, or the least one and the rows needed are told.
+
+    A group of ``others`` rows, which the bound leaves out, is no cell that counts.
+    """
     monkeypatch.setattr("minmaxcon_problems.fair_auc.estimator.training._FOLDS", 2)
     monkeypatch.setattr("minmaxcon_problems.fair_auc.estimator.training._ROUNDS", 1)
     monkeypatch.setattr("minmaxcon_problems.fair_auc.target.fit._IN_FOLDS", 4)
     monkeypatch.setattr("minmaxcon_problems.fair_auc.target.fit._STEPS", 60)
     rows = biased_rows(240, 2)
+    rows = rows._replace(group=np.where(np.arange(240) < others, "c", rows.group))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = fitted(rows, demand="new_rows", max_gap=gap, objective="quadratic_auc")
+        warnings.simplefilter("ignore", UserWarning)
+        settings = {"objective": "quadratic_auc", "min_rows_per_cell": 10 if others else None}
+        found = fitted(rows, demand="new_rows", max_gap=gap, **settings)
     left, half = found.left_out_, 1.96 * found.gap_.standard_error
     assert left is not None
     assert (left.folds, left.goal) == (2, found.target_)
     assert (left.gap <= gap) == reached == (found.status_ is not mm.Status.OUT_OF_REACH)
     said = f"On rows left out of training the gap is {left.gap:.3g} on average, known to within {half:.2g}"
-    fewest = min(np.unique(np.char.add(rows.y, rows.group), return_counts=True)[1])
+    compared = rows.group != "c"
+    fewest = min(np.unique(np.char.add(rows.y[compared], rows.group[compared]), return_counts=True)[1])
     assert said in found.reason_
     needed = np.ceil(fewest * (half / gap) ** 2)
     many = f"; within {gap:g} would take some {needed:,.0f} rows where the smallest cell has {fewest}."

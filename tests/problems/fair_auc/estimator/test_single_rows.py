@@ -18,7 +18,7 @@ from tests.problems.fair_auc.estimator.samples import Rows, feed, model
 
 @pytest.mark.rel
 @pytest.mark.data
-@pytest.mark.parametrize("metric", ["inter_group", "group", "intra_group"])
+@pytest.mark.parametrize("metric", ["inter_group"])
 def test_a9a_row_by_row(shared_data: Path, metric: str) -> None:
     data = load_dataset("a9a", data_dir=shared_data)
     train, test = data.train, data.test

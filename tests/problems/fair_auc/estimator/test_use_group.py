@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,26 @@ def test_groups_are_given_where_they_are_read_and_nowhere_else(rows: Rows) -> No
         fitted(rows, use_group="both")
     apart = reads.compare(blind, rows.X, rows.y, sensitive_features=rows.group)
     assert apart.first.auc.value == reads.auc_.value
+
+
+def test_rows_predicted_to_be_positive_are_counted_by_the_line_of_their_group() -> None:
+    """One line for all predicts hardly any where positives are rare but in one group, whose own line predicts many."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b"], [540, 60])
+    y = rng.random(600) < np.where(group == "b", 0.7, 0.02)
+    X = rng.normal(size=(600, 2)) + 0.2 * y[:, None]
+    said = "is predicted for"
+    for calibration in ("all", "by_group"):
+        model = FairAUCClassifier(
+            "group", max_gap=0.02, use_group=True, calibration=calibration, objective="quadratic_auc", alpha=0.0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model.fit(X, y, sensitive_features=group)
+        predicted = int(model.predict(X, sensitive_features=group).sum())
+        assert (predicted > 20) == (calibration == "by_group")
+        assert (f"{said} {predicted} of 600 rows" in model.reason_) == (calibration == "all")
+        assert (said in model.reason_) == (calibration == "all")
 
 
 def test_probabilities_by_group_are_right_in_each(rows: Rows) -> None:

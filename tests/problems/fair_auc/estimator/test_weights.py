@@ -104,7 +104,13 @@ def test_weights_are_passed_on_without_being_asked_for(few: Rows, weight: Any) -
     np.testing.assert_allclose(piped.decision_function(few.X), expected.decision_function(few.X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("bad", [np.full(150, -1.0), np.zeros(150), np.ones(3), [1.0] * 149 + [float("nan")], "heavy"])
+_EXTREME = [np.full(150, 1e-200), np.full(150, 1e200)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [np.full(150, -1.0), np.zeros(150), np.ones(3), [1.0] * 149 + [float("nan")], "heavy", *_EXTREME],
+)
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 def test_what_is_no_weight_is_refused(few: Rows, bad: Any, call: str) -> None:
     with pytest.raises(InvalidInput, match=r"sample_weight=.*must be finite and at least 0, one for each of 150 rows"):

@@ -56,7 +56,6 @@ def test_panels_of_the_paper(shared_data: Path, name: str, metric: str) -> None:
 @pytest.mark.parametrize(
     "name, metric, least",
     [
-        ("bank", "group", 0.897),
         ("bank", "inter_group", 0.923),
         ("bank", "intra_group", 0.868),
         ("compas", "group", 0.722),
