@@ -130,7 +130,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(_usage(error, words))
     except mm.MinMaxConError as error:
         return _refuse(explain(error, _options(app, words)))
-    except (OSError, MemoryError) as error:
+    except OSError as error:
+        if error.filename is None or not error.strerror:
+            return _refuse(one_line(str(error) or type(error).__name__))
+        return _refuse(one_line(f"{error.filename}: this path cannot be used ({error.strerror}); check it."))
+    except MemoryError as error:
         return _refuse(one_line(str(error) or type(error).__name__))
     return status if isinstance(status, int) else DONE
 

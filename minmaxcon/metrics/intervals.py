@@ -489,10 +489,10 @@ def _point(value: float) -> Ends:
 
 def _why_undefined(counts: tuple[int, ...], sizes: tuple[float, ...], names: Sequence[str]) -> tuple[bool, str]:
     """Return whether the value is undefined, and why it or its interval is."""
-    for least, defect in ((1, "is empty"), (2, "has one member only")):
+    for least, one, both in ((1, "is empty", "are empty"), (2, "has one member only", "have one member only")):
         lacking = [name for name, count in zip(names, counts, strict=True) if count < least]
         if lacking:
-            return least == 1, f"{' and '.join(lacking)} {defect}"
+            return least == 1, f"{' and '.join(lacking)} {one if len(lacking) == 1 else both}"
     lacking = [name for name, size in zip(names, sizes, strict=True) if size < 1.5]
     return False, f"the weights of {' and '.join(lacking)} leave one member only" if lacking else ""
 

@@ -151,34 +151,36 @@ class Table:
         Raises
         ------
         DataError
-            As in ``require_texts`` and ``require_numbers``; or all texts are numbers with decimal commas.
+            As in ``require_texts`` and ``require_numbers``.
         """
         text = 2 * int((column.codes >= 0).sum()) > int((~column.missing).sum())
-        if text:
-            self.require_texts(column)
-            if have_decimal_commas(column.texts):
-                raise DataError(
-                    self.source,
-                    f"column {shown(column.name)} holds numbers with decimal commas (such as {shown(column.texts[0])});"
-                    " export the file with decimal points.",
-                    column.name,
-                )
-        else:
-            self.require_numbers(column)
+        (self.require_texts if text else self.require_numbers)(column)
         return text
 
     def require_texts(self, column: Column) -> None:
-        """Refuse a column that has a missing cell or a number, by its first row."""
+        """Refuse a column that has a missing cell or a number, by its first row; or numbers with decimal commas."""
+        self._refuse_commas(column)
         self._refuse(column, column.missing, "is missing")
         self._refuse(column, column.codes < 0, "is a number in a text column")
 
     def require_numbers(self, column: Column, *, missing: bool = False) -> None:
         """Refuse a column that has a text, a value too large or (unless allowed) a missing one, by its first row."""
+        self._refuse_commas(column)
         self._refuse(column, column.codes >= 0, "is text in a numeric column")
         if not missing:
             self._refuse(column, column.missing, "is missing (or NaN)")
         self._refuse(column, np.isinf(column.numbers), "is not finite")
         self._refuse(column, np.abs(column.numbers) > MAX_NUMBER, f"is too large, above {MAX_NUMBER:g}")
+
+    def _refuse_commas(self, column: Column) -> None:
+        """Refuse a column whose texts all are numbers with decimal commas; whole numbers have none."""
+        if column.texts and have_decimal_commas(column.texts):
+            raise DataError(
+                self.source,
+                f"column {shown(column.name)} holds numbers with decimal commas (such as {shown(column.texts[0])});"
+                " export the file with decimal points.",
+                column.name,
+            )
 
     def _refuse(self, column: Column, bad: NDArray[np.bool_], defect: str) -> None:
         if bad.any():
@@ -216,8 +218,9 @@ def check_names(source: str, names: Sequence[str], used: Iterable[str]) -> None:
 def unknown_column(source: str, name: str, argument: str, known: Iterable[str]) -> DataError:
     """Return the error for a column that does not exist; it suggests the nearest name."""
     names = [str(column) for column in known]
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    hint = f" did you mean {near[0]!r}?" if near else ""
+    folded = {column.casefold(): column for column in names}
+    near = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
+    hint = f" did you mean {folded[near[0]]!r}?" if near else ""
     several = [part.strip() for part in str(name).split(",")]
     if len(several) > 1 and all(part in names for part in several):
         hint = f" it names {len(several)} columns, and one is taken: join them into one column of the data first."

@@ -1,4 +1,4 @@
-"""Warnings of ours are one-line notes on standard error; standard output stays the result's."""
+"""Warnings for users are one-line notes on standard error; standard output stays the result's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPILED = (
     "--engine jax compiles nothing here, as the steps of SFLS(MirrorProx) are not compiled: "
     "name a method whose steps are, such as --solver sfls, or leave the engine out."
 )
-OURS = [
+FOR_USERS = [
     (mm.WeakConvexityWarning("weight=1 is not above 3."), "weight=1 is not above 3."),
     (mm.EngineWarning("jax", "SFLS(MirrorProx)"), COMPILED),
     (UserWarning("rows.csv: one\n  odd row."), "rows.csv: one odd row."),
@@ -26,8 +26,8 @@ OURS = [
 
 @pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize("json", [False, True])
-@pytest.mark.parametrize("warning, shown", OURS)
-def test_a_warning_of_ours_is_one_line_with_options_as_they_are_typed(
+@pytest.mark.parametrize("warning, shown", FOR_USERS)
+def test_a_warning_for_users_is_one_line_with_options_as_they_are_typed(
     warning: Warning, shown: str, json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Output(json=json, quiet=False).guarded():

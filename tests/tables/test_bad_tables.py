@@ -77,6 +77,8 @@ BAD: list[tuple[str, str | bytes, tuple[str, ...]]] = [
         ("'note'", "22 different texts in 40 rows", "identifiers", "remove it"),
     ),
     ("decimal commas", "a;b\n1;0,562\n2;-,5\n", ("'b'", "decimal commas", "'0,562'", "decimal points")),
+    ("decimal commas but in one row", "a;b\n1;0,562\n2;3\n3;0,5\n", ("'b'", "decimal commas", "'0,562'")),
+    ("decimal commas in one row", "a;b\n1;2\n2;3\n3;0,5\n", ("'b'", "decimal commas", "'0,5'")),
     ("lone carriage returns", GOOD.replace("\n", "\r"), ("line 1", "cells")),
     ("open quote in a long file", 'a,b\n1,"x\n' + "1,2\n" * 40_000, ("cells", "field larger than")),
     ("endless row", "a,b\n" + '"x\n","x\n",' * 150_000, ("cells", "row that begins on line 2 is longer than")),
@@ -99,6 +101,7 @@ def test_columns_that_are_absent_or_alike_are_refused_where_they_are_wanted(tmp_
     assert read_source(path, ["sex"]).columns["sex"].texts == ("f",)
     for wanted, words in (
         (["sexx"], "no column 'sexx', asked for by me; did you mean 'sex'"),
+        (["AGE"], "did you mean 'age'"),
         (["age"], "two columns"),
         (["age,sex"], "no column 'age,sex', asked for by me; it names 2 columns, and one is taken: join them into one"),
     ):
@@ -235,6 +238,7 @@ def test_a_small_file_of_many_rows_is_read_in_seconds(tmp_path: Path) -> None:
         ("score,job,age\n2,clerk,30\n3,,31\n", ("row 2 (line 3)", "'job'", "missing")),
         ("score,job,age\n2,clerk,30\n,clerk,31\n", ("row 2 (line 3)", "'score'", "missing")),
         ("score,job,age\n2,clerk,1e999\n", ("row 1 (line 2)", "'age'", "inf", "not finite")),
+        ('score,job,age\n2,clerk,30\n3,clerk,"30,5"\n', ("'age'", "decimal commas", "'30,5'")),
         ("score,job\n2,clerk\n", ("no column 'age'",)),
     ],
 )

@@ -393,10 +393,13 @@ def _data_folder(data_dir: str | Path | None) -> tuple[Path, str]:
 
 def _find(name: str, file: str, data_dir: str | Path | None) -> Path:
     folder, origin = _data_folder(data_dir)
-    for candidate in (folder / f"{file}.gz", folder / file):
-        if candidate.is_file():
-            return candidate
-    defect = f"has no {file}.gz or {file}" if folder.is_dir() else "is not a folder"
+    try:
+        for candidate in (folder / f"{file}.gz", folder / file):
+            if candidate.is_file():
+                return candidate
+        defect = f"has no {file}.gz or {file}" if folder.is_dir() else "is not a folder"
+    except OSError as failure:
+        defect = f"cannot be used ({failure.strerror})"
     raise DataError(
         name,
         f"{folder} ({origin}) {defect}; download the data with 'minmaxcon data get {name}', then name the folder with"

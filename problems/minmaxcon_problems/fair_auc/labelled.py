@@ -273,11 +273,11 @@ def group_of(table: Table, column: Column, protected: object = None) -> tuple[Si
     values, index = _distinct(table, column)
     where = f"column {shown(column.name)}, the sensitive one, "
     require_groups(values, table.source, where)
-    warn_of_alike(values, f"{table.source}: column {shown(column.name)}")
     if protected is None:
         chosen = protected_of(values, np.bincount(index), table.source, where, "--protected")
     else:
         chosen = _asked(table, column, values, protected, "protected")
+    warn_of_alike(values, f"{table.source}: column {shown(column.name)}")
     return signs_of(index, chosen, values)
 
 

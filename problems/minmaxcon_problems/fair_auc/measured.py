@@ -304,7 +304,7 @@ class _Statistics:
     ) -> _Statistics:
         scores = np.zeros_like(scores) if is_constant(scores) else scores
         positive = np.asarray(label) > 0
-        pairs, names = [(positive, ~positive)], [("the positives", "the negatives")]
+        pairs, names = [(positive, ~positive)], [("the set of positives", "the set of negatives")]
         compared = list(itertools.product(metric.members, groups))
         for one, group in compared:
             masks = one.masks_between(label, group.signs)
@@ -519,14 +519,13 @@ def _cells(label: Any, groups: Sequence[GroupSigns], labels: tuple[Any, Any], ro
 def _reasons(auc: AUCEstimate, parts: Sequence[GroupGap], cells: Sequence[Cell], scores: Any) -> list[str]:
     found = [f"AUC: {auc.reason}."] if auc.reason else []
     found += [f"Gap of {part.group!r}: {part.signed.reason}." for part in parts if part.signed.reason]
-    if is_constant(scores):
+    if is_constant(scores) and auc.defined:
         found.append("The score is the same in every row: every AUC is one half, and every gap 0.")
     few = min(cells, key=lambda cell: cell.rows, default=None)
     if few is not None and few.rows < _FEW:
-        found.append(
-            f"Only {few.rows} rows have the label {few.label!r} and belong to {few.group!r}: intervals are wide, and"
-            " a small gap proves little."
-        )
+        have, belong = (f"Only {few.rows} rows have", "belong") if few.rows > 1 else ("Only 1 row has", "belongs")
+        told = f"{have if few.rows else 'No row has'} the label {few.label!r} and {belong} to {few.group!r}"
+        found.append(f"{told}: intervals are wide, and a small gap proves little." if few.rows else f"{told}.")
     return found
 
 

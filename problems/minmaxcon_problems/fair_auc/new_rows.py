@@ -56,7 +56,7 @@ def _metric(description: Mapping[str, Any], asked: str | None, *, needed: bool) 
     if asked is None and needed and not known:
         remedy = f"the model does not name the metric that it was trained with; give one of {', '.join(METRICS)}."
         raise mm.InvalidInput("metric", asked, remedy)
-    return asked or [*known, *METRICS][0]
+    return [*known, *METRICS][0] if asked is None else asked
 
 
 def _truth(

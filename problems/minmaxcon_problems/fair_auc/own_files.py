@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import itertools
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,11 @@ __all__ = ["check_parts", "check_unknown_category", "looks_like_file", "rows_of_
 
 def looks_like_file(name: str) -> bool:
     """Whether a text that names no data set is meant as a path."""
-    return "/" in name or "\\" in name or "." in name or Path(name).exists()
+    if "/" in name or "\\" in name or "." in name:
+        return True
+    with suppress(OSError):  # a name that is too long for a path
+        return Path(name).exists()
+    return False
 
 
 def check_parts(data: Any, others: Mapping[str, Any], test_fraction: Any = None) -> None:

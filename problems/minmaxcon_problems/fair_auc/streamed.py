@@ -79,7 +79,11 @@ def too_large(source: Any) -> bool:
     path = Path(source)
     if "://" in str(source):
         return True
-    if not path.is_file():  # an empty text is no folder, though pathlib reads it as the current one
+    try:
+        regular = path.is_file()
+    except OSError:  # a name that is too long for a path, which is refused where it is read
+        return False
+    if not regular:  # an empty text is no folder, though pathlib reads it as the current one
         return bool(str(source)) and any(each.suffix in (".parquet", ".pq") for each in islice(path.rglob("*"), 10_000))
     kind = file_format(path)
     if kind == "libsvm":

@@ -12,7 +12,7 @@ from typing import Any
 
 import minmaxcon as mm
 from minmaxcon.memory import require_memory
-from minmaxcon.tables import existing_file
+from minmaxcon.tables import existing_file, source_name
 from minmaxcon_problems.fair_auc.datasets import DATASETS, Dataset, stratified_parts
 from minmaxcon_problems.fair_auc.labelled import FileColumns, LabelledData
 from minmaxcon_problems.fair_auc.own_files import check_parts, looks_like_file, rows_of_files
@@ -81,8 +81,12 @@ def own_rows(data: str, columns: FileColumns, others: Mapping[str, str]) -> OwnR
         return None
     digest = hashlib.blake2b(digest_size=16)
     for source in (data, *others.values()):
-        with existing_file(source).open("rb") as file:
-            digest.update(hashlib.file_digest(file, "blake2b").digest())
+        try:
+            with existing_file(source).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+        except OSError as failure:
+            cause = f"cannot be read ({failure.strerror}); check the file."
+            raise mm.DataError(source_name(source), cause) from failure
     places = {"data": data, **dict.fromkeys(_PARTS), **others}
     files = {name: None if part is None else str(Path(part).absolute()) for name, part in places.items()}
     found = OwnRows(**files, columns=columns, digest=digest.hexdigest())  # type: ignore[arg-type]  # data are given

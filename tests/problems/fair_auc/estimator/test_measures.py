@@ -88,11 +88,23 @@ def test_words_for_any_four_subsets_and_for_no_gap() -> None:
     constant = measure_scores(np.zeros(4), label, sensitive_features=group)
     assert constant.favours.startswith("Neither side is favoured")
     assert any("same in every row" in reason for reason in constant.reasons)
-    assert any("Only 1 rows" in reason for reason in constant.reasons)
+    assert any("Only 1 row has the label" in reason for reason in constant.reasons)
     one = measure_scores(np.arange(3.0), [0, 1, 1], sensitive_features=["a", "a", "b"])
     assert one.gap is not None
     assert not one.gap.defined
     assert "G2' (negative & protected) is empty" in " ".join(one.reasons)
+
+
+def test_rows_of_one_label_have_no_auc_and_say_so(fair: FairAUCClassifier, fresh_rows: Rows) -> None:
+    for rows in (fresh_rows.take([0]), fresh_rows.take(np.flatnonzero(fresh_rows.y == "yes"))):
+        found = fair.measure(rows.X, rows.y, sensitive_features=rows.group)
+        lacking = "negatives" if rows.y[0] == "yes" else "positives"
+        assert str(found).startswith(f"AUC undefined (the set of {lacking} is empty)\n")
+        said = " ".join(found.reasons)
+        assert "G1' (negative & unprotected) and G2' (negative & protected)" not in said
+        assert "are empty" in said or "is empty" in said
+        assert "same in every row" not in said  # of what is undefined it would not be true
+        assert "No row has the label" in said
 
 
 def test_weights_count_as_copies(fair: FairAUCClassifier, fresh_rows: Rows) -> None:

@@ -147,6 +147,7 @@ def test_files_that_cannot_be_used_are_refused_before_anything_is_written(
         (("--data", "a9a", "--ignore", "id"), "--ignore=id: data set 'a9a' fixes this itself"),
         (("--data", table, *FILE_OPTIONS, "--ignore", "iD"), "no column 'iD', asked for by --ignore"),
         (("--data", table, *FILE_OPTIONS, "--unknown-category", "zero"), "name one by --test, or leave it out"),
+        (("--data", "x" * 300, *FILE_OPTIONS), "unknown name; Known: "),
     ):
         done = call("pareto", "fair_auc", *words, *QUICK, "--out", out)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), done.err
