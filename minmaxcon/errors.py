@@ -39,8 +39,12 @@ class MinMaxConError(Exception):
     """
 
     def __str__(self) -> str:
-        """Return the message in one line, also where it quotes another library's of several."""
-        return " ".join(line.strip() for line in super().__str__().splitlines())
+        """Return the message in one line, also where it quotes another library's of several.
+
+        Characters that could control a terminal, such as those of a file's own texts, are written as escapes.
+        """
+        text = " ".join(line.strip() for line in super().__str__().splitlines())
+        return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class _Shown:

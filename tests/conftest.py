@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from tests.figures import Figure
 from tests.promises import select
 
 # Set before anything imports numpy: with two workers on two cores, more threads only fight for the cores.
@@ -41,6 +43,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data: {folder} is not a folder; set MINMAXCON_DATA to the one that holds a9a.gz")
     return folder
+
+
+@pytest.fixture
+def figure(record_property: Callable[[str, object], None]) -> Figure:
+    """Give what keeps the figures of a promise in the report of the tests."""
+    return Figure(record_property)
 
 
 def pytest_collection_finish() -> None:

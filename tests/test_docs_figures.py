@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 from pathlib import Path
 
@@ -46,3 +47,51 @@ def test_the_chart_of_choices_names_what_exists() -> None:
 )
 def test_the_pages_link_a_repository_that_a_browser_finds(remote: str, address: str | None) -> None:
     assert runpy.run_path(str(ROOT / "docs" / "repository.py"))["web_address"](remote) == address
+
+
+REPORT = """<testsuites><testsuite timestamp="2026-01-02T03:04:05">
+<testcase classname="tests.solvers.test_golden" name="test_a_solve_gives_what_it_gave[b]" time="1.2"><properties>
+<property name="figure" value='{"what": "traces", "total": 1}'/><property name="other" value="none"/>
+<property name="figure" value='{"what": "difference", "largest": 2.5e-09, "unit": ""}'/>
+<property name="figure" value='{"what": "share", "smallest": 0.25, "unit": "%"}'/>
+<property name="figure" value='{"what": "alike", "good": 2, "of": 3}'/></properties></testcase>
+<testcase classname="tests.solvers.test_golden" name="test_a_solve_gives_what_it_gave[a]" time="0.9"><properties>
+<property name="figure" value='{"what": "traces", "total": 2000}'/>
+<property name="figure" value='{"what": "difference", "largest": 1e-09, "unit": ""}'/>
+<property name="figure" value='{"what": "share", "smallest": 123.4, "unit": "%"}'/>
+<property name="figure" value='{"what": "alike", "good": 4, "of": 4}'/></properties>FAILURE</testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize("failure", ["", "<failure/>"])
+def test_the_page_of_promises_adds_counts_and_keeps_the_worst(
+    failure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "figures")
+    drawn = runpy.run_path(str(ROOT / "docs" / "figures" / "reliability.py"))
+    (tmp_path / "rel.xml").write_text(REPORT.replace("FAILURE", failure))
+    found = drawn["counted"]([tmp_path / "rel.xml"])
+    figure = "2,001 traces, largest difference 2.5e-9, smallest share 0.25%, 6 of 7 alike"
+    passed = 1 if failure else 2
+    assert found == {
+        "golden": {"tests": 2, "passed": passed, "seconds": 2, "date": "2026-01-02", "figure": figure},
+    }
+    page = drawn["page"](found, "a machine")
+    assert f"     - {'1 failed: ' if failure else ''}{figure}\n     - {passed} of 2\n" in page
+
+
+NOT_MEASURED = {"strangers"}
+"""Promises whose tests count nothing but themselves."""
+
+
+def test_every_promise_measures_something() -> None:
+    for name, (_, tests) in runpy.run_path(str(ROOT / "docs" / "figures" / "reliability.py"))["PROMISES"].items():
+        measuring = False
+        for test in tests:
+            path, _, function = test.partition("::")
+            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+            known = [part for part in ast.walk(tree) if isinstance(part, ast.FunctionDef)]
+            mine = [part for part in known if function in ("", part.name)]
+            assert mine, f"{name} names {test}, which there is not"
+            measuring |= any(argument.arg == "figure" for part in mine for argument in part.args.args)
+        assert measuring is (name not in NOT_MEASURED), name

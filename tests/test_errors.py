@@ -21,6 +21,7 @@ ERRORS: dict[str, Any] = {
     "unknown": mm.UnknownName("metric", "grup", ("group", "inter_group")),
     "unknown to nobody": mm.UnknownName("problem", "x", ()),
     "data": mm.DataError("file.csv", "row 3, column age:\n'x' is no number; correct it."),
+    "control": mm.DataError("file.csv", "Arrow says \x1b[31m\x0f, and Python \udc80; export it again."),
     "unsupported": mm.Unsupported("a stream has no exact values:\nuse finite data."),
     "missing": mm.MissingDependency("cvxpy", "reference", "reference solutions"),
 }
@@ -33,6 +34,7 @@ def test_one_line_that_survives_copies(error: Any, clone: Any) -> None:
     assert type(copied) is type(error)
     assert str(copied) == str(error)
     assert len(str(error).splitlines()) == 1
+    assert str(error).isprintable()
     assert len(str(error)) < 200
     named = {name: value for name, value in vars(error).items() if name != "value"}
     assert {name: value for name, value in vars(copied).items() if name != "value"} == named

@@ -44,6 +44,8 @@ def compare(
     time_limit: float | None = None,
     jobs: Whole = 1,
     backend: str = "loky",
+    checkpoint: Path | None = None,
+    resume: Path | None = None,
     out: Path | None = None,
     overwrite: Flag = False,
     json: Flag = False,
@@ -73,6 +75,12 @@ def compare(
     backend
         Where they run: loky, processes of this machine; dask, the workers of the cluster that DASK_SCHEDULER_ADDRESS
         names, else of one on this machine; or another backend of joblib.
+    checkpoint
+        Folder that holds the solves that have ended, so that the comparison can go on after whatever ends it. One that
+        holds a checkpoint already is refused, unless --resume names it too.
+    resume
+        Folder from which the comparison goes on: what had ended is not done again and keeps its seconds. With
+        --checkpoint of the same folder it begins where there is nothing yet.
     out
         Folder for comparison.json, comparison.csv and comparison.png. It must not exist.
     overwrite
@@ -98,7 +106,7 @@ def compare(
     if out is not None:
         check_folder(out, overwrite=overwrite)
     with output.guarded():
-        found = _comparisons(name, chosen, budget, options, output)
+        found = _comparisons(name, chosen, budget, options, output, (checkpoint, resume))
         if solvers is None:
             found = [_that_apply(one) for one in found]
         text = "\n".join(comparison_text(one, table, wrapped) for one in found)
@@ -109,7 +117,9 @@ def compare(
         write_folder(out, files, overwrite=overwrite)
     output.result(data if json else text)
     if interrupted:
-        output.note("interrupted: solvers are missing" + ("." if out is None else ", and nothing was written."))
+        folder = checkpoint or resume
+        rest = "." if folder is None else f"; go on with --resume {folder}."
+        output.note("interrupted: solvers are missing" + ("" if out is None else ", and nothing was written") + rest)
         return 1
     if out is not None and json:
         output.note(f"written: {out}")
@@ -173,6 +183,7 @@ def _comparisons(
     budget: Mapping[str, Any],
     options: Mapping[str, Any],
     output: Output,
+    folders: tuple[Path | None, Path | None],
 ) -> list[Comparison]:
     from minmaxcon.results.comparison import compare as compare_solvers
 
@@ -184,11 +195,23 @@ def _comparisons(
     for place, (label, problem) in enumerate(problems.items(), start=1):
         if len(problems) > 1:
             output.note(f"{label} ({place} of {len(problems)})")
-        found.append(compare_solvers(problem, solvers, **budget, name=label, report=_reporting(label, line)))
+        kept = _kept(folders, None if name != ALL else label, place)
+        found.append(compare_solvers(problem, solvers, **budget, **kept, name=label, report=_reporting(label, line)))
         if found[-1].interrupted:
             break
     line.end()
     return found
+
+
+def _kept(folders: tuple[Path | None, Path | None], label: str | None, place: int) -> dict[str, Any]:
+    """Return where one problem's checkpoint is written and read: of all problems, each in a folder of its own.
+
+    Those after the first may not have begun yet in what the comparison goes on from.
+    """
+    here, there = folders if label is None else ((None if folder is None else folder / label) for folder in folders)
+    if place > 1 and there is not None and not there.is_dir():
+        here, there = here or there, None
+    return {"checkpoint": here, "resume": there}
 
 
 def _all_problems(output: Output) -> dict[str, mm.MinMaxProblem]:

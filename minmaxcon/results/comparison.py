@@ -6,8 +6,10 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,12 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import number, seed_number, whole
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solution, Solver, Status
 from minmaxcon.core.linearisation import exact_values
-from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency, Unsupported
+from minmaxcon.errors import CorruptCheckpoint, InvalidInput, MinMaxConError, MissingDependency, Unsupported
 from minmaxcon.results.machine import describe_machine, load_average, one_thread
 from minmaxcon.results.parallel import in_parallel
 from minmaxcon.results.records import FEASIBLE, plain, versions
 from minmaxcon.solvers import AUTO, Progress, automatic, named_solver, solve
+from minmaxcon.solvers.checkpoint import Checkpoints, open_checkpoints, settings_of
 
 __all__ = [
     "Comparison",
@@ -180,6 +183,8 @@ def compare(
     report: Callable[[str, int], Any] | None = None,
     jobs: int = 1,
     backend: str = "loky",
+    checkpoint: str | Path | None = None,
+    resume: str | Path | None = None,
 ) -> Comparison:
     r"""Run several solvers on one problem under a common budget.
 
@@ -214,6 +219,13 @@ def compare(
         every process has a core of its own.
     backend : str
         Where these processes are, see :func:`minmaxcon.results.in_parallel`.
+    checkpoint : path, optional
+        A folder that holds the solves that have ended, from which ``resume`` goes on. One that holds a checkpoint
+        already is refused, unless ``resume`` names it too; then the comparison goes on from there, or begins where
+        there is none.
+    resume : path, optional
+        A folder from which the comparison goes on: what had ended is not done again and keeps its seconds, and a solve
+        that was under way begins anew. All but ``jobs``, ``backend`` and ``report`` must be as before.
 
     Returns
     -------
@@ -225,9 +237,17 @@ def compare(
     UnknownName
         There is no such solver.
     InvalidInput
-        An argument is out of range, or the problem has several runs.
+        An argument is out of range, or the problem has several runs; a checkpoint cannot be written or read, or is of
+        another comparison, and what differs is named.
+    CorruptCheckpoint
+        The checkpoint is damaged or of another version.
     MinMaxConError
         Other processes have failed.
+
+    Warns
+    -----
+    CheckpointWarning
+        Other versions, or another number of threads, have written the checkpoint; a later one cannot be written.
     """
     _check(problem, report)
     if samples is not None:
@@ -237,27 +257,99 @@ def compare(
         time_limit = number("time_limit", time_limit, remedy, above=0.0)
     chosen = _solvers(problem, solvers)
     every = _seeds("seed", [seed]) if seeds is None else _seeds("seeds", seeds)
-    optimum = exact_optimum(problem, reference)
-    entries: list[Entry] = []
-    tasks = [
-        (problem, label, solver, one, samples, time_limit)
-        for (label, solver), one in itertools.product(chosen.items(), every)
-    ]
     several = whole("jobs", jobs) > 1 or backend != "loky"
-    found = in_parallel(_run_alone, tasks, jobs=jobs, backend=backend) if several else None
-    for task in tasks:
-        if report is not None and found is None:
-            report(task[1], task[3])
-        entries.append(_run(*task) if found is None else next(found))
-        if report is not None and found is not None:
-            report(task[1], task[3])
-        if entries[-1].status == str(Status.INTERRUPTED):
-            break
+    asked = list(itertools.product(chosen, every))
+    settings = {"problem": name or problem.name, "solvers": ", ".join(chosen), "seeds": ", ".join(map(str, every))}
+    settings |= {"samples": str(samples), "time_limit": str(time_limit), "reference": str(_reference(reference))}
+    keeper, saved = open_checkpoints(
+        problem, lambda: settings | settings_of(problem, chosen, every[0]), checkpoint=checkpoint, resume=resume
+    )
+    optimum, done = (exact_optimum(problem, reference), {}) if saved is None else _kept(saved.state, resume)
+    _keep(keeper, optimum, done)
+    tasks = [
+        (problem, label, chosen[label], one, samples, time_limit) for label, one in asked if (label, one) not in done
+    ]
+    with closing(_entries(tasks, report, jobs if several else None, backend)) as ended:
+        for entry in ended:
+            done[entry.solver, entry.seed] = entry
+            if entry.status == str(Status.INTERRUPTED):
+                break
+            _keep(keeper, optimum, done)
+    entries = [done[one] for one in asked if one in done]
     if optimum.source == "unknown" and problem.data.size is not None:
         bounds = [(entry.objective, entry.violation, entry.lower) for entry in entries if entry.ran]
         optimum = found_optimum(optimum, bounds, FEASIBLE)
     measured = tuple(_with_gaps(entry, optimum) for entry in entries)
     return Comparison(name or problem.name, optimum, measured, samples, time_limit)
+
+
+_Done = dict[tuple[str, int], Entry]
+"""Entries by solver and seed."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Kept:
+    """What a checkpoint of a comparison holds: what was known of the optimum before any solve, and those that ran."""
+
+    optimum: Optimum
+    entries: tuple[Entry, ...]
+
+
+def _keep(keeper: Checkpoints | None, optimum: Optimum, done: _Done) -> None:
+    """Write what has ended, where that is asked for; a solver that did not run may do so next time."""
+    if keeper is not None:
+        ran = tuple(entry for entry in done.values() if entry.ran)
+        keeper.write(_Kept(optimum, ran), sum(entry.seconds for entry in ran))
+
+
+def _kept(state: Any, folder: Any) -> tuple[Optimum, _Done]:
+    """Return what a checkpoint holds; one that was made by hand may hold anything."""
+    known = isinstance(state, _Kept) and _is(Optimum, state.optimum) and isinstance(state.entries, tuple)
+    if not known or not all(_is(Entry, entry) and all(map(_is_row, entry.path)) for entry in state.entries):
+        raise CorruptCheckpoint(str(folder), "is no checkpoint of a comparison; name another folder.")
+    return state.optimum, {(entry.solver, entry.seed): entry for entry in state.entries}
+
+
+_KINDS: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "float | None": float | None,
+    "Mapping[str, Any]": Mapping,
+    "tuple[Mapping[str, Any], ...]": tuple,
+}
+"""What fields of an optimum and an entry may hold, by their annotations."""
+
+
+def _is(kind: Any, value: Any) -> bool:
+    """Tell whether a value is of a class, and its fields are of the types that they are annotated with."""
+    if type(value) is not kind:
+        return False
+    fields = kind.__dataclass_fields__.values()
+    whole = all(isinstance(getattr(value, field.name), _KINDS[str(field.type)]) for field in fields)
+    return whole and not (kind is Optimum and value.scale is not None and not value.scale > 0)
+
+
+def _is_row(row: Any) -> bool:
+    """Tell whether a value is a point of a path."""
+    return isinstance(row, Mapping) and row.keys() >= _ROW and all(isinstance(row[name], float | int) for name in _ROW)
+
+
+def _entries(
+    tasks: Sequence[tuple[Any, ...]], report: Callable[[str, int], Any] | None, jobs: int | None, backend: str
+) -> Generator[Entry, None, None]:
+    """Run the tasks, one after the other or so many at a time, and give their entries as they end."""
+    if jobs is None:
+        for task in tasks:
+            if report is not None:
+                report(task[1], task[3])
+            yield _run(*task)
+    elif tasks:
+        with closing(in_parallel(_run_alone, tasks, jobs=jobs, backend=backend, ordered=False)) as ended:
+            for entry in ended:
+                if report is not None:
+                    report(entry.solver, entry.seed)
+                yield entry
 
 
 def _check(problem: Any, report: Any) -> None:
@@ -291,6 +383,10 @@ def _seeds(argument: str, asked: Any) -> list[int]:
     if not isinstance(asked, Iterable) or not (seeds := list(asked)):
         raise InvalidInput(argument, asked, "must be whole numbers of at least 0, at least one, such as range(3).")
     return list(dict.fromkeys(seed_number(argument, seed) for seed in seeds))
+
+
+_ROW = {"checkpoint", "seconds", "samples", "steps", "objective", "violation", "estimate_violation"}
+"""What is known of each point of a path."""
 
 
 class _Watch:
@@ -410,9 +506,7 @@ def exact_optimum(problem: MinMaxProblem, reference: float | None = None) -> Opt
 
     ``reference`` is its optimal value, where the caller knows it; InvalidInput if that is not finite.
     """
-    if reference is not None:
-        reference = number("reference", reference, "must be a finite number; leave it out where it is unknown.")
-    start = None
+    reference, start = _reference(reference), None
     if problem.data.size is not None:
         first = problem.family.refine(problem.start_point(1), problem.data)
         objective, violation = measures(problem, to_numpy(first)[0])
@@ -425,6 +519,13 @@ def exact_optimum(problem: MinMaxProblem, reference: float | None = None) -> Opt
     if not np.isfinite(value):
         return Optimum(None, "infeasible", None, start, None, "a conic solver proved that no point is feasible")
     return Optimum(value, "exact", value, start, _scale(value, start))
+
+
+def _reference(reference: Any) -> float | None:
+    """Return an optimal value that a caller knows, where it is finite."""
+    if reference is None:
+        return None
+    return number("reference", reference, "must be a finite number; leave it out where it is unknown.")
 
 
 def found_optimum(unknown: Optimum, found: Sequence[tuple[float, float, float]], feasible: float) -> Optimum:

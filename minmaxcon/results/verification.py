@@ -113,7 +113,7 @@ def _loaded(folder: Path, record: RunRecord) -> tuple[ProblemPlugin, MinMaxProbl
         return plugin, problem
     except MinMaxConError:
         raise
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as failure:
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError) as failure:
         raise DataError(place, f"the problem cannot be loaded as recorded ({failure}).") from failure
 
 

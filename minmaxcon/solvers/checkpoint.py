@@ -14,7 +14,7 @@ import platform
 import time
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.checks import number
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solver
 from minmaxcon.core.codec import Codec
 from minmaxcon.errors import CheckpointWarning, CorruptCheckpoint, InvalidInput
 from minmaxcon.files import remove_stale, replace_file
 
-__all__ = ["CHECKPOINT_FILE", "Checkpoints", "Saved", "settings_of"]
+__all__ = ["CHECKPOINT_FILE", "Checkpoints", "Saved", "open_checkpoints", "settings_of"]
 
 CHECKPOINT_FILE = "checkpoint.mmc"
 """The file in a checkpoint's folder."""
@@ -57,8 +58,6 @@ class Checkpoints:
         Where the checkpoint is.
     problem : MinMaxProblem
         The problem.
-    solver : Solver
-        The solver.
     settings : mapping
         From :func:`settings_of`.
     every : float
@@ -71,7 +70,6 @@ class Checkpoints:
         self,
         folder: str | Path,
         problem: MinMaxProblem,
-        solver: Solver,
         settings: Mapping[str, Any],
         *,
         every: float = 30.0,
@@ -186,6 +184,57 @@ class Checkpoints:
         return InvalidInput(self._argument, str(self.path.parent), f"cannot be {verb} ({cause}); name another folder.")
 
 
+def open_checkpoints(
+    problem: MinMaxProblem,
+    settings: Callable[[], Mapping[str, Any]],
+    *,
+    checkpoint: str | Path | None,
+    resume: str | Path | None,
+    every: float = 30.0,
+) -> tuple[Checkpoints | None, Saved | None]:
+    """Return what writes checkpoints, and the state to go on from, where these are asked for.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        The problem.
+    settings : callable
+        Returns what the work depends on, see :func:`settings_of`; called where one of the folders is given.
+    checkpoint, resume : path, optional
+        Where to write, and from where to go on; with ``resume`` alone both. Where both are one folder, work begins
+        where it holds nothing yet.
+    every : float
+        Least number of seconds between two checkpoints.
+
+    Raises
+    ------
+    InvalidInput
+        If there is nothing to go on from, or a checkpoint that would be written over; if a folder cannot be read or
+        made, or holds a checkpoint of other settings: what differs is named.
+    CorruptCheckpoint
+        If the checkpoint is damaged or of another version.
+    """
+    every = number("every", every, "must be a number of seconds, at least 0.", least=0.0)
+    folders = {"checkpoint": checkpoint, "resume": resume}
+    if checkpoint is None and resume is None:
+        return None, None
+    asked = settings()
+    keepers = {
+        name: Checkpoints(folder, problem, asked, every=every, argument=name)
+        for name, folder in folders.items()
+        if folder is not None
+    }
+    here, there = (keepers.get(name) for name in folders)
+    same = here is not None and there is not None and here.path == there.path
+    saved = None if there is None or (same and not there.exists()) else there.read()
+    if here is not None and not same and here.exists():
+        need = "holds a checkpoint already; resume from it, or name another folder."
+        raise InvalidInput("checkpoint", str(checkpoint), need)
+    writer = keepers["resume" if here is None else "checkpoint"]
+    writer.prepare()
+    return writer, saved
+
+
 def _alike(one: Any, other: Any) -> bool:
     """Whether two descriptions agree: texts as they are, values up to what another number of threads may change."""
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
@@ -217,8 +266,9 @@ def _unpacked(path: str, content: bytes) -> tuple[Any, list[Any]]:
         raise CorruptCheckpoint(path, f"has format {words[1].decode(errors='replace'):.20}, and {known}.")
     try:
         return reader(body)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError, MemoryError, zipfile.BadZipFile) as failure:
-        raise CorruptCheckpoint(path, f"is no checkpoint ({failure}).") from failure
+    except Exception as failure:  # whatever zipfile, and NumPy's parser of headings, raise at content made by hand
+        cause = " ".join(str(failure).split())[:120] or type(failure).__name__
+        raise CorruptCheckpoint(path, f"is no checkpoint ({cause}).") from failure
 
 
 def _first_format(body: bytes) -> tuple[Any, list[Any]]:
@@ -248,8 +298,10 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def settings_of(problem: MinMaxProblem, solver: Solver, seed: int, x0: Any) -> dict[str, Any]:
-    """Return what a solve depends on, by name.
+def settings_of(
+    problem: MinMaxProblem, solver: Solver | Mapping[str, Solver], seed: int, x0: Any = None
+) -> dict[str, Any]:
+    """Return what a solve depends on, by name; with several solvers, what the solves by each of them do.
 
     Public attributes of the parts are described by text: numbers and names as they are, arrays by shape and digest.
     What a function hides shows in its values at two points, which are numbers. Time limit and budget are not among

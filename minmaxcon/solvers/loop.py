@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ from minmaxcon.core import (
 from minmaxcon.core.compiled import uncompiled
 from minmaxcon.core.runs import take_runs
 from minmaxcon.errors import EngineWarning, InvalidInput
-from minmaxcon.solvers.checkpoint import Checkpoints, Saved, settings_of
+from minmaxcon.solvers.checkpoint import open_checkpoints, settings_of
 from minmaxcon.solvers.named import automatic
 
 __all__ = ["Progress", "iterate", "progress_bar", "progress_lines", "solve"]
@@ -197,7 +197,13 @@ def solve(
     if budget is not None:
         budget = whole("budget", budget)
     clock = _Clock(time_limit, problem.data)
-    keeper, saved = _checkpoints(problem, solver, {"seed": seed, "x0": x0}, checkpoint, every, resume)
+    keeper, saved = open_checkpoints(
+        problem,
+        lambda: settings_of(problem, solver, seed_number("seed", seed), x0),
+        checkpoint=checkpoint,
+        resume=resume,
+        every=every,
+    )
     problem.data.agreed(None)  # nobody writes before all have looked
     begin, clock.before = (None, 0.0) if saved is None else (saved.state, saved.seconds)
     ended: tuple[Status, str] | None = None
@@ -400,36 +406,6 @@ def describe(part: Any) -> Any:
         return str(part)
     public = {name: describe(value) for name, value in sorted(vars(part).items()) if not name.startswith("_")}
     return {"name": type(part).__name__, **public}
-
-
-def _checkpoints(
-    problem: MinMaxProblem,
-    solver: Solver,
-    start: Mapping[str, Any],
-    checkpoint: str | Path | None,
-    every: float,
-    resume: str | Path | None,
-) -> tuple[Checkpoints | None, Saved | None]:
-    """Return what writes checkpoints, and the state to go on from, where these are asked for."""
-    every = number("every", every, "must be a number of seconds, at least 0.", least=0.0)
-    if checkpoint is None and resume is None:
-        return None, None
-    settings = settings_of(problem, solver, seed_number("seed", start["seed"]), start["x0"])
-    names = {"checkpoint": checkpoint, "resume": resume}
-    keepers = {
-        name: Checkpoints(folder, problem, solver, settings, every=every, argument=name)
-        for name, folder in names.items()
-        if folder is not None
-    }
-    here, there = (keepers.get(name) for name in names)
-    same = here is not None and there is not None and here.path == there.path
-    saved = None if there is None or (same and not there.exists()) else there.read()
-    if here is not None and not same and here.exists():
-        need = "holds a checkpoint already; resume from it, or name another folder."
-        raise InvalidInput("checkpoint", str(checkpoint), need)
-    writer = keepers["resume" if here is None else "checkpoint"]
-    writer.prepare()
-    return writer, saved
 
 
 _SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}

@@ -264,7 +264,9 @@ def _batches(fragment: Any, wanted: Sequence[str], block: int) -> Iterator[Any]:
     from pyarrow.dataset import ParquetFileFragment
 
     if not isinstance(fragment, ParquetFileFragment):
-        yield from fragment.to_batches(columns=list(wanted), batch_size=block, use_threads=False)
+        for batch in fragment.to_batches(columns=list(wanted), batch_size=block, use_threads=False):
+            batch.validate(full=True)  # Arrow's own files are taken as they are, places outside of them too
+            yield batch
         return
     from pyarrow.parquet import ParquetFile
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,8 +174,18 @@ def test_ctrl_c_writes_nothing_and_tells_what_there_is(
     assert done.status == 1
     assert "interrupted" in done.out
     assert "iqrc" not in done.out
-    assert "nothing was written" in done.err
+    assert "interrupted: solvers are missing, and nothing was written." in done.err
     assert not (tmp_path / "r").exists()
+    kept = tmp_path / "kept"
+    assert (
+        f"and nothing was written; go on with --resume {kept}."
+        in compare_table(*SEVERAL_LEVELS, "--out", tmp_path / "r", "--checkpoint", kept).err
+    )
+    monkeypatch.setattr(module, "solve", real)
+    words = ("--checkpoint", kept, "--resume", kept, "--solvers", "sfls:steps=100", "--json", "--quiet")
+    other = compare_table(*words)
+    assert (other.status, other.out, other.err.count("\n")) == (2, "", 1)
+    assert f"--resume='{kept}': was written with solvers = sfls:steps=100, iqrc:steps=50, and" in other.err
 
 
 @pytest.mark.usefixtures("outlined")
@@ -208,6 +219,17 @@ def test_all_draws_every_problem_and_leaves_out_what_cannot_be_loaded(
     assert [one["problem"] for one in found] == ["one", "two"]
     for one, bound in zip(found, (0.4, 0.8), strict=True):
         assert one["optimum"]["value"] == pytest.approx(solve_exact(quadratic(bound)).objective, abs=1e-7)
+    kept = ("--checkpoint", tmp_path / "kept", "--resume", tmp_path / "kept", "--json", "--quiet")
+    few = ("compare", "all", "--solvers", "sfls", "--max-samples", 1_000)
+    begun = call(*few, *kept)
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["one", "two"]
+    shutil.rmtree(tmp_path / "kept" / "two")  # as if it had not been begun
+    for words in (kept, kept[2:]):
+        found = json.loads(call(*few, *words).out)["comparisons"]
+        assert found[0] == json.loads(begun.out)["comparisons"][0]
+        assert without_seconds(found) == without_seconds(json.loads(begun.out)["comparisons"])
+        assert (tmp_path / "kept" / "two").is_dir()
+        shutil.rmtree(tmp_path / "kept" / "two")
     refused = call("compare", "all", "--tightness", "0.2")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "--tightness" in refused.err

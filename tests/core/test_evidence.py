@@ -16,6 +16,7 @@ from minmaxcon.core import Evidence, proved, proved_of_runs
 from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.reference import solve_exact
 from tests import cases
+from tests.figures import Figure
 from tests.problem_library import HalfSquare, Linear, WorstGroup
 from tests.solvers.averaging.rivals import each, small
 from tests.solvers.test_crossed import solved
@@ -258,13 +259,15 @@ def test_a_wrong_gradient_makes_no_false_claim(seed: int) -> None:
 
 
 @pytest.mark.rel
-def test_wrong_gradients() -> None:
-    wrong_gradients(range(40))
+def test_wrong_gradients(figure: Figure) -> None:
+    figure.total(wrong_gradients(range(40)), "solves with a wrong gradient, without a false claim")
 
 
-def wrong_gradients(seeds: Any) -> None:
-    """The toy problem with the constraint's gradient doubled, and others."""
+def wrong_gradients(seeds: Any) -> int:
+    """The toy problem with the constraint's gradient doubled, and others; return how many were solved."""
+    solves = 0
     for seed in seeds:
+        solves += 2
         problem = mm.load_problem("toy", seed=seed)
         bad = doubled(problem.constraints[0])
         faulty = mm.MinMaxProblem(problem.objective, [bad], problem.primal, problem.data, start=problem.start)
@@ -278,6 +281,7 @@ def wrong_gradients(seeds: Any) -> None:
             assert found.status is mm.Status.SOLVED
             assert found.constraints.max() < -0.1
             assert found.certificate.lower <= exact <= found.certificate.upper
+    return solves
 
 
 def doubled(function: mm.StochasticMinMaxConstraint) -> mm.StochasticMinMaxConstraint:
@@ -314,8 +318,11 @@ class Wave(HalfSquare):
         return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) + y[..., None] * slope)
 
 
-def claims(seeds: Any) -> None:
-    """What can be reached is not called infeasible, what cannot is, and no claim is made that the check refuses."""
+def claims(seeds: Any) -> int:
+    """What can be reached is not called infeasible, what cannot is, and no claim is made that the check refuses.
+
+    Returns how many proofs that no point is feasible there were, each of which the check has confirmed.
+    """
     found_infeasible = 0
     for seed in seeds:
         data = cases.arrays(seed)
@@ -338,6 +345,7 @@ def claims(seeds: Any) -> None:
             best = values.objective[values.violation <= 0].min()
             assert solution.certificate.lower <= best + 1e-6
     assert found_infeasible >= 0.95 * len(seeds)
+    return found_infeasible
 
 
 def test_claims() -> None:
@@ -346,9 +354,10 @@ def test_claims() -> None:
 
 @pytest.mark.rel
 @pytest.mark.timeout(600)
-def test_infeasible_feasible_and_false() -> None:
+def test_infeasible_feasible_and_false(figure: Figure) -> None:
     """40 of each."""
-    claims(range(40))
+    seeds = range(40)
+    figure.count(claims(seeds), len(seeds), "infeasible quadratics proved, as the check confirms")
 
 
 def test_evidence_is_a_value_of_runs() -> None:

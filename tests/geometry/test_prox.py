@@ -20,6 +20,7 @@ from minmaxcon.geometry import (
     interval,
     product,
 )
+from tests.figures import Figure
 from tests.geometry.cases import (
     DUALS,
     GENERATORS,
@@ -159,21 +160,24 @@ def test_dual_first_order_conditions(blocks: Blocks, dtype: Any, tolerance: floa
 
 
 @promise
-def test_prox_kkt() -> None:
+def test_prox_kkt(figure: Figure) -> None:
     """20,000 instances: 400 geometries of each sort, 25 steps each; relative residual 1e-10, in float32 1e-4."""
     rng = np.random.default_rng(20230)
-    worst = {np.float64: 0.0, np.float32: 0.0}
+    residuals: dict[Any, list[Any]] = {np.float64: [], np.float32: []}
     for _ in range(400):
         primal, dual = random_generator(rng), random_dual(rng)
         step, dual_step = draw_instance(primal, rng, 25), draw_dual_instance(dual, rng, 25)
-        for dtype in worst:
-            found = primal_prox(primal, step, dtype)
-            found = primal.prox(found, 0.0 * found, 1.0) if dtype == np.float32 else found
-            residual = kkt_residual(primal, found, step).max()
-            dual_residual = dual_kkt_residual(dual, dual_prox(dual, dual_step, dtype), dual_step).max()
-            worst[dtype] = max(worst[dtype], residual, dual_residual)
-    assert worst[np.float64] <= 1e-10
-    assert worst[np.float32] <= 1e-4
+        for dtype, found in residuals.items():
+            point = primal_prox(primal, step, dtype)
+            point = primal.prox(point, 0.0 * point, 1.0) if dtype == np.float32 else point
+            found.append(kkt_residual(primal, point, step))
+            found.append(dual_kkt_residual(dual, dual_prox(dual, dual_step, dtype), dual_step))
+    for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-4)):
+        each = np.concatenate([np.ravel(part) for part in residuals[dtype]])
+        figure.count((each <= tolerance).sum(), each.size, f"steps in {dtype.__name__} to {tolerance:g}")
+        figure.largest(f"relative residual in {dtype.__name__}", each.max())
+        assert each.size == 20_000
+        assert each.max() <= tolerance
 
 
 def three_points(generator: DistanceGenerator, rng: np.random.Generator, count: int) -> float:
@@ -197,15 +201,18 @@ def test_projections(generator: DistanceGenerator) -> None:
 
 
 @promise
-def test_prox_laws() -> None:
+def test_prox_laws(figure: Figure) -> None:
     """20,000 of each: projections idempotent, firmly non-expansive, Moreau; three-point slack at least -1e-10."""
     rng = np.random.default_rng(20231)
-    slack, faults = 0.0, 0.0
+    slack, faults, projected = np.inf, 0.0, 0
     for _ in range(200):
         generator = random_generator(rng)
         slack = min(slack, three_points(generator, rng, 25), dual_three_points(random_dual(rng), rng, 34))
         euclidean = generator if generator.euclidean else product([Ball(2, 1.0), Box([0.0], [1.0])])
-        faults = max(faults, *projection_faults(euclidean, rng, 100).values())
+        faults, projected = max(faults, *projection_faults(euclidean, rng, 100).values()), projected + 100
+    figure.total(projected, "projections")
+    figure.largest("fault of one", faults)
+    figure.smallest("three-point slack", slack)
     assert slack >= -1e-10
     assert faults <= 1e-13
 

@@ -23,6 +23,7 @@ from minmaxcon.geometry import (
     entropy_weight_bound,
     interval,
 )
+from tests.figures import Figure
 from tests.geometry.cases import Blocks, dual_interior, each_dual, promise, random_block
 
 TIGHT: dict[str, Blocks] = {
@@ -216,17 +217,20 @@ def test_a_stronger_generator_needs_less_and_a_weaker_one_is_refused() -> None:
 
 
 @promise
-def test_strong_convexity() -> None:
+def test_strong_convexity(figure: Figure) -> None:
     """100,000 pairs in 100 random generators at the theorem's K, a third of them adversarial: none below -1e-12."""
     rng = np.random.default_rng(20233)
-    worst, tight = 0.0, -np.inf
+    worst, tight, pairs = np.inf, -np.inf, 0
     for _ in range(100):
         blocks = [random_block(rng) for _ in range(int(rng.integers(1, 5)))]
         generator = PerspectiveGenerator(blocks, "theorem")
-        worst = min(worst, search(generator, rng, 334))
+        worst, pairs = min(worst, search(generator, rng, 334)), pairs + 3 * 334
         assert largest_ratio(generator, dual_interior(generator, rng, 30, 1e-4)) <= 1.0 + 1e-9
     for blocks in TIGHT.values():
         below = PerspectiveGenerator(blocks, 0.9 * entropy_weight_bound(blocks))
         tight = max(tight, slack(below, *adversarial_pairs(below, rng, 3000)))
+    figure.total(pairs, "pairs")
+    figure.smallest("slack at K", worst)
+    figure.largest("slack at 0.9 K, which must be negative,", tight)
     assert worst >= -1e-12
     assert tight < -1e-9

@@ -29,9 +29,9 @@ def points(problem: mm.MinMaxProblem, count: int = 3, seed: int = 0) -> Any:
     return 0.5 * drawn + 0.5 * problem.primal.center
 
 
-def gradients_match_differences(problem: mm.MinMaxProblem, count: int = 50, step: float = 1e-6) -> None:
-    """Central differences of y F + <a, G> in every coordinate, for each function and point."""
-    rng, batch = np.random.default_rng(1), whole(problem)
+def gradients_match_differences(problem: mm.MinMaxProblem, count: int = 50, step: float = 1e-6) -> float:
+    """Central differences of y F + <a, G> in every coordinate, for each function and point; return the worst."""
+    rng, batch, worst = np.random.default_rng(1), whole(problem), 0.0
     shifts = step * np.concatenate([np.eye(problem.primal.dimension), -np.eye(problem.primal.dimension)])
     for function in functions(problem):
         for x in points(problem, count):
@@ -41,26 +41,33 @@ def gradients_match_differences(problem: mm.MinMaxProblem, count: int = 50, step
             ahead, behind = np.split(y * terms.F + terms.G @ a, 2)
             gradient = np.asarray(found.pullback(np.asarray(y), a))
             scale = 1.0 + np.abs(gradient).max()
-            assert np.abs(gradient - (ahead - behind) / (2 * step)).max() <= 1e-6 * scale, function.name
+            apart = float(np.abs(gradient - (ahead - behind) / (2 * step)).max() / scale)
+            assert apart <= 1e-6, function.name
+            worst = max(worst, apart)
+    return worst
 
 
-def gradients_match_autograd(problem: mm.MinMaxProblem, count: int = 50) -> None:
-    """The gradient by hand is that of torch's autograd through the values, for each function and point."""
+def gradients_match_autograd(problem: mm.MinMaxProblem, count: int = 50) -> float:
+    """The gradient by hand is that of torch's autograd, for each function and point; return how far it is at worst."""
     import torch
 
     rng, batch, x = np.random.default_rng(1), whole(problem), torch.tensor(points(problem, count))
+    worst = 0.0
     for function in functions(problem):
         found = function.evaluate(x, batch)
         automatic = mm.StochasticMinMaxConstraint.evaluate(function, x, batch)
         y, a = (torch.tensor(rng.normal(size=size)) for size in (count, tuple(found.G.shape)))
         by_hand, expected = (np.asarray(one.pullback(y, a)) for one in (found, automatic))
         assert np.abs(expected).max() > 0, function.name
-        assert np.abs(by_hand - expected).max() <= 1e-12 * np.abs(expected).max(), function.name
+        apart = float(np.abs(by_hand - expected).max() / np.abs(expected).max())
+        assert apart <= 1e-12, function.name
+        worst = max(worst, apart)
+    return worst
 
 
-def single_samples_are_unbiased(problem: mm.MinMaxProblem) -> None:
-    """The mean over all samples of single-sample terms and gradients is what the whole data give."""
-    batch, x = whole(problem), points(problem)
+def single_samples_are_unbiased(problem: mm.MinMaxProblem) -> float:
+    """The mean over all samples of single-sample terms and gradients is what the whole data give; return the worst."""
+    batch, x, worst = whole(problem), points(problem), 0.0
     size = int(problem.data.size or 0)
     for function in functions(problem):
         full = function.evaluate(x, batch)
@@ -73,7 +80,10 @@ def single_samples_are_unbiased(problem: mm.MinMaxProblem) -> None:
             (gradients, full.pullback(y, a)),
         ):
             scale = np.abs(parts).max(initial=1.0)  # the terms of the mean, which may cancel
-            assert np.abs(parts.mean(axis=0) - mean).max(initial=0.0) <= 1e-12 * scale, function.name
+            apart = float(np.abs(parts.mean(axis=0) - mean).max(initial=0.0) / scale)
+            assert apart <= 1e-12, function.name
+            worst = max(worst, apart)
+    return worst
 
 
 def engines_and_shapes_agree(load: Callable[..., mm.MinMaxProblem], **options: Any) -> None:

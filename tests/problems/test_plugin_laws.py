@@ -13,6 +13,7 @@ import pytest
 
 import minmaxcon as mm
 from tests.cases import promises
+from tests.figures import Figure
 from tests.problems import plugin_laws as laws
 
 
@@ -63,14 +64,15 @@ def test_no_plugin_is_left_out() -> None:
 
 
 @every_plugin
-def test_gradients(name: str) -> None:
-    laws.gradients_match_differences(problem(name))
-    laws.gradients_match_autograd(plugin(name).load(**GALLERY[name].small, engine="torch"))
+def test_gradients(name: str, figure: Figure) -> None:
+    figure.largest("distance from differences", laws.gradients_match_differences(problem(name)))
+    torch = plugin(name).load(**GALLERY[name].small, engine="torch")
+    figure.largest("from autograd", laws.gradients_match_autograd(torch))
 
 
 @every_plugin
-def test_single_samples(name: str) -> None:
-    laws.single_samples_are_unbiased(problem(name))
+def test_single_samples(name: str, figure: Figure) -> None:
+    figure.largest("of the mean of single samples", laws.single_samples_are_unbiased(problem(name)))
 
 
 @every_plugin

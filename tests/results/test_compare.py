@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.cli.output import table, wrapped
-from minmaxcon.results import csv_text
+from minmaxcon.results import comparison, csv_text
 from minmaxcon.results.comparison import Comparison, as_data, compare, comparison_text, path_rows
 from minmaxcon.results.comparison_figure import comparison_figure
 from minmaxcon.results.figures import png
@@ -378,22 +381,166 @@ PARALLEL = [pytest.param("threading"), pytest.param("loky", marks=pytest.mark.re
 
 
 @pytest.mark.parametrize("backend", PARALLEL)
-def test_several_processes_give_what_one_does(backend: str) -> None:
-    """In the order asked for, whichever ends first; only seconds differ."""
+def test_several_processes_give_what_one_does(backend: str, tmp_path: Path) -> None:
+    """Entries in the order asked for, whichever ends first; only seconds differ. What had ended is not done again."""
     asked: dict[str, Any] = {"solvers": ["sfls", "iqrc"], "seeds": [0, 1], "samples": 3_000}
     told: list[tuple[str, int]] = []
     one = compare(mm.load_problem("toy"), **asked)
-    other = compare(
-        mm.load_problem("toy"), **asked, jobs=2, backend=backend, report=lambda name, seed: told.append((name, seed))
-    )
-    assert told == [(entry.solver, entry.seed) for entry in one.entries]
+    several: dict[str, Any] = {"jobs": 2, "backend": backend, "report": lambda name, seed: told.append((name, seed))}
+    other = compare(mm.load_problem("toy"), **asked, **several, checkpoint=tmp_path)
+    assert sorted(told) == sorted((entry.solver, entry.seed) for entry in one.entries)
     assert one.optimum == other.optimum
     for mine, theirs in zip(one.entries, other.entries, strict=True):
         for name in ("solver", "seed", "status", "samples", "steps", "objective", "violation", "upper", "lower"):
             assert getattr(mine, name) == getattr(theirs, name)
+    again = compare(mm.load_problem("toy"), **asked, **several, resume=tmp_path)
+    assert len(told) == 4
+    assert as_data([again])["comparisons"] == as_data([other])["comparisons"]
 
 
 def test_backends_and_jobs_that_are_not_there_are_one_line() -> None:
     for wrong, says in (({"backend": "spark-of-none"}, "joblib has none of this name"), ({"jobs": 0}, "jobs=0")):
         with pytest.raises(mm.InvalidInput, match=says):
             compare(mm.load_problem("toy"), ["sfls"], samples=1000, **wrong)
+
+
+# ------------------------------------------------------------------------------------------------------ checkpoints
+
+
+class Slow(Walk):
+    """Walks as its parent does, takes its time, and notes each solve that begins."""
+
+    pause = 0.0
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(WAY)
+        self.log = log
+
+    def init(self, problem: mm.MinMaxProblem, start: mm.Start) -> Any:
+        with self.log.open("a") as file:
+            file.write("begun\n")
+        return super().init(problem, start)
+
+    def step(self, state: Any) -> Any:
+        time.sleep(self.pause)
+        return super().step(state)
+
+    def begun(self) -> int:
+        return len(self.log.read_text().splitlines())
+
+
+def test_a_comparison_that_was_killed_goes_on(tmp_path: Path) -> None:
+    """What had ended is not done again, and the table is that of one that nothing has ended."""
+    kept = tmp_path / "kept"
+
+    def compared(log: str, **options: Any) -> Comparison:
+        solvers = {name: Slow(tmp_path / log) for name in ("one", "two", "three")}
+        return compare(problem("quadratic"), solvers, seeds=[0, 1], reference=1.0, **options)
+
+    def by_name(log: str, **options: Any) -> Comparison:
+        """The log is a setting of the solvers: it moves, so that the name stays."""
+        found = compared("log", **options)
+        (tmp_path / "log").rename(tmp_path / log)
+        return found
+
+    unbroken = by_name("whole")
+    process = os.fork()
+    if process == 0:
+        Slow.pause = 0.05
+        try:
+            compared("log", checkpoint=kept)
+        finally:
+            os._exit(0)
+    until = time.monotonic() + 60
+    while not (tmp_path / "log").exists() or Slow(tmp_path / "log").begun() < 3:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    os.kill(process, signal.SIGKILL)
+    assert os.WIFSIGNALED(os.waitpid(process, 0)[1])
+    begun = Slow(tmp_path / "log").begun()
+    found = by_name("all", resume=kept)
+    assert Slow(tmp_path / "all").begun() in (6, 7)  # the one that was under way may have begun twice
+    assert begun < 6
+    assert without_seconds(as_data([found])) == without_seconds(as_data([unbroken]))
+    (tmp_path / "log").touch()
+    again = by_name("none", checkpoint=kept, resume=kept)
+    assert Slow(tmp_path / "none").begun() == 0
+    assert as_data([again])["comparisons"] == as_data([found])["comparisons"]
+    assert [path.name for path in kept.iterdir()] == ["checkpoint.mmc"]
+
+
+def test_a_comparison_goes_on_from_its_own_checkpoint_alone(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"solvers": {"walk": Walk(WAY)}, "samples": 1_000, "reference": 1.0}
+    kept, nowhere = tmp_path / "kept", tmp_path / "nowhere"
+    first = compare(problem("quadratic"), **given, checkpoint=kept)
+    before = (kept / "checkpoint.mmc").read_bytes()
+    others: list[tuple[mm.MinMaxProblem, dict[str, Any], str]] = [
+        (quadratic(bound=0.7), {}, r"constraints\[0\].bound = 0.5, and this solve has 0.7"),
+        (problem("quadratic"), {"name": "mine"}, "problem = .*, and this solve has mine"),
+        (problem("quadratic"), {"solvers": ["sfls"]}, "solvers = walk, and this solve has sfls"),
+        (problem("quadratic"), {"solvers": {"walk": Walk(WAY[:2])}}, r"solver\['walk'\].points"),
+        (problem("quadratic"), {"seed": 3}, "seeds = 0, and this solve has 3"),
+        (problem("quadratic"), {"seeds": [0, 1]}, "seeds = 0, and this solve has 0, 1"),
+        (problem("quadratic"), {"samples": None}, "samples = 1000, and this solve has None"),
+        (problem("quadratic"), {"time_limit": 5.0}, "time_limit = None, and this solve has 5.0"),
+        (problem("quadratic"), {"reference": None}, "reference = 1.0, and this solve has None"),
+    ]
+    for other, changes, said in others:
+        with pytest.raises(mm.InvalidInput, match=f"^resume='.*kept': was written with {said}"):
+            compare(other, **{**given, **changes}, resume=kept)
+    with pytest.raises(mm.InvalidInput, match=r"^checkpoint='.*kept': holds a checkpoint already; resume from it"):
+        compare(problem("quadratic"), **given, checkpoint=kept)
+    with pytest.raises(mm.InvalidInput, match=r"^resume='.*nowhere': cannot be read"):
+        compare(problem("quadratic"), **given, resume=nowhere)
+    for wrong, said in (({"reference": math.nan}, "reference=nan"), ({"jobs": 0}, "jobs=0")):
+        with pytest.raises(mm.InvalidInput, match=said):
+            compare(problem("quadratic"), **{**given, **wrong}, checkpoint=nowhere)
+    assert not nowhere.exists()
+    assert (kept / "checkpoint.mmc").read_bytes() == before
+    moved = compare(problem("quadratic"), **given, resume=kept, checkpoint=nowhere)
+    assert as_data([moved])["comparisons"] == as_data([first])["comparisons"]
+    (kept / "checkpoint.mmc").write_bytes(before[:-1])
+    with pytest.raises(mm.CorruptCheckpoint, match="its content does not match its digest"):
+        compare(problem("quadratic"), **given, resume=kept)
+
+
+def test_what_is_no_comparison_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a solve, or made by hand."""
+    given: dict[str, Any] = {"solvers": {"walk": Walk(WAY)}, "reference": 1.0, "resume": tmp_path}
+    mm.solve(problem("quadratic"), Walk(WAY), checkpoint=tmp_path)
+    with pytest.raises(mm.InvalidInput, match=r"was written with solver.class = .*, and this solve has nothing"):
+        compare(problem("quadratic"), **given)
+    (tmp_path / "checkpoint.mmc").unlink()
+    compare(problem("quadratic"), **given, checkpoint=tmp_path)
+    with pytest.raises(mm.InvalidInput, match=r"was written with problem = .*, and this solve has nothing"):
+        mm.solve(problem("quadratic"), Walk(WAY), resume=tmp_path)
+    known, row = compare(problem("quadratic"), {"walk": Walk(WAY)}, reference=1.0), {"objective": 1.0}
+    entry, optimum, kind = known.entries[0], known.optimum, comparison._Kept
+    wrong = [5, (), {"entries": ()}, entry, kind(optimum, 5), kind(optimum, (5,)), kind(entry, ()), kind(optimum, [])]
+    wrong += [kind(replace(optimum, scale=scale), ()) for scale in (0.0, "x")]
+    changes = ({"seconds": "x"}, {"path": (row,)}, {"path": 5}, {"path": (5,)}, {"settings": ()}, {"seed": 0.5})
+    wrong += [kind(optimum, (replace(entry, **change),)) for change in changes]
+    for state in wrong:
+        (tmp_path / "checkpoint.mmc").unlink()
+        with monkeypatch.context() as patch:
+            patch.setattr(comparison, "_keep", lambda keeper, *_, state=state: keeper.write(state, 0.0))
+            compare(problem("quadratic"), **given, checkpoint=tmp_path)
+        with pytest.raises(mm.CorruptCheckpoint, match="is no checkpoint of a comparison; name another folder"):
+            compare(problem("quadratic"), **given)
+
+
+def test_what_did_not_run_or_was_ended_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"solvers": ["successive", "sfls"], "samples": 1_000, "resume": tmp_path}
+    began: list[str] = []
+
+    def pressed(*rest: Any, **options: Any) -> mm.Solution:
+        return mm.solve(*rest, **{**options, "callbacks": [lambda _: signal.raise_signal(signal.SIGINT)]})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison, "solve", pressed)
+        assert compare(problem("quadratic"), **given, checkpoint=tmp_path).interrupted
+    for times in (2, 3):
+        found = compare(problem("quadratic"), **given, report=lambda name, _: began.append(name))
+        assert [entry.ran for entry in found.entries] == [False, True]
+        assert not found.interrupted
+        assert began == ["successive", "sfls", "successive"][:times]

@@ -24,6 +24,8 @@ from minmaxcon.results.verification import verify
 from minmaxcon.solvers.checkpoint import CHECKPOINT_FILE
 from minmaxcon.tables import TableBlocks, read_libsvm, read_source
 from tests import cases
+from tests.costs import cost_of
+from tests.figures import Figure
 
 
 class Evil:
@@ -176,17 +178,20 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.timeout(20)  # who opens a pipe waits for ever
 @pytest.mark.parametrize("reader, made", [pytest.param(r, m, id=f"{r}: {name}") for r, name, m in HOSTILE])
-def test_a_hostile_file_is_refused(reader: str, made: Made | str, tmp_path: Path) -> None:
+def test_a_hostile_file_is_refused(reader: str, made: Made | str, tmp_path: Path, figure: Figure) -> None:
     name, read = READERS[reader]
     path, mark = tmp_path / "a" / "b" / name, tmp_path / "evil"
     path.parent.parent.mkdir()
     put(path, made, mark)
     before = contents(tmp_path)
-    with pytest.raises(mm.MinMaxConError) as refusal:
-        read(path)
-    said = str(refusal.value)
-    assert "\n" not in said
-    assert len(said) < 1000
+    found = cost_of(lambda: read(path))
+    refused = issubclass(getattr(mm, found.raised, type(None)), mm.MinMaxConError)
+    figure.count(refused, 1, "refused")
+    figure.largest("processor time", found.seconds, "s")
+    figure.largest("memory", found.megabytes, "MB")
+    assert refused, found
+    assert "\n" not in found.said
+    assert len(found.said) < 1000
     assert contents(tmp_path) == before
 
 

@@ -13,6 +13,7 @@ import pytest
 from minmaxcon.errors import InvalidInput
 from minmaxcon.results import check_folder, read_result, write_file, write_folder
 from tests.cli.test_strangers import RESULT
+from tests.figures import Figure
 
 OLD = RESULT.replace('"settings"', '"versions": {"minmaxcon": "0"}, "settings"').replace('"versions": {}, ', "")
 NEW = OLD.replace('"steps": 1', '"steps": 2')
@@ -47,8 +48,10 @@ def run(work: Callable[[], Any]) -> int:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_result_is_replaced_or_as_it_was(operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, seen = tmp_path / "r", set()
+def test_a_result_is_replaced_or_as_it_was(
+    operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure
+) -> None:
+    folder, seen, killed = tmp_path / "r", set(), 0
     for after in range(8):
         if not folder.exists():
             write_folder(folder, {"result.json": OLD.encode()})
@@ -58,9 +61,11 @@ def test_a_result_is_replaced_or_as_it_was(operation: str, tmp_path: Path, monke
         found = read_result(folder)  # also where the process ended between the two renames
         assert found.steps in (1, 2)
         seen.add((ended, found.steps))
+        killed += ended == 7
         check_folder(folder, overwrite=True)
         assert [path.name for path in tmp_path.iterdir()] == ["r"]
         write_folder(folder, {"result.json": OLD.encode()}, overwrite=True)
+    figure.total(killed, "processes killed, each leaving one whole result")
     assert (0, 2) in seen  # in the end the operation was done often enough
     assert {1, 7} & {ended for ended, _ in seen} or operation in ("unlink", "rmdir")
 

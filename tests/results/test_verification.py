@@ -18,6 +18,7 @@ from minmaxcon.cli import main
 from minmaxcon.results import model_bytes
 from minmaxcon.results.verification import verify
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
+from tests.figures import Figure
 from tests.outlines import outline
 
 
@@ -43,7 +44,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize(
     "name, status", [("model", "solved"), ("runs", "solved"), ("toy", "solved"), ("hopeless", "infeasible")]
 )
-def test_what_is_true_is_confirmed(name: str, status: str, folders: dict[str, Path], capsys: Any) -> None:
+def test_what_is_true_is_confirmed(
+    name: str, status: str, folders: dict[str, Path], capsys: Any, figure: Figure
+) -> None:
     record = json.loads((folders[name] / "result.json").read_text())
     assert all(run["status"] == status for run in record.get("runs", [record]))
     capsys.readouterr()
@@ -56,6 +59,7 @@ def test_what_is_true_is_confirmed(name: str, status: str, folders: dict[str, Pa
     assert {"objective", "constraints", "feasible", "status"} <= claims
     assert ("lower" in claims) == (status == "solved")
     assert ("model" in claims) == (name in ("model", "runs"))
+    figure.total(1, "true results, each confirmed")
 
 
 def scaled(field: str, factor: float) -> Callable[[Any], None]:
@@ -104,7 +108,7 @@ def put(field: str, value: Any) -> Callable[[Any], None]:
     ],
 )
 def test_what_was_altered_is_not(
-    change: Callable[[Any], None], claim: str, folders: dict[str, Path], tmp_path: Path
+    change: Callable[[Any], None], claim: str, folders: dict[str, Path], tmp_path: Path, figure: Figure
 ) -> None:
     shutil.copytree(folders["model"], tmp_path / "r")
     path = tmp_path / "r" / "result.json"
@@ -114,6 +118,7 @@ def test_what_was_altered_is_not(
     wrong = {one.claim for one in verify(tmp_path / "r") if not one.confirmed}
     assert claim in wrong
     assert main(["verify", str(tmp_path / "r")]) == 1
+    figure.total(1, "altered ones, each noticed")
 
 
 @pytest.mark.parametrize("near", [None, [], [0.0], [1e300, 0.0]])
@@ -138,6 +143,16 @@ def test_a_model_of_another_solve_is_noticed(folders: dict[str, Path], tmp_path:
     (tmp_path / "r" / "model.safetensors").unlink()
     wrong = [one for one in verify(tmp_path / "r") if not one.confirmed]
     assert [(one.claim, one.text.partition(";")[0]) for one in wrong] == [("model", "no such model file")]
+
+
+def test_more_than_memory_holds_is_one_line(folders: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(folders["toy"], tmp_path / "r")
+    path = tmp_path / "r" / "result.json"
+    record = json.loads(path.read_text())
+    record["settings"]["samples"] = 2**50
+    path.write_text(json.dumps(record))
+    with pytest.raises(mm.DataError, match="the problem cannot be loaded as recorded"):
+        verify(tmp_path / "r")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from minmaxcon.solvers import checkpoint as module
 from minmaxcon.solvers.checkpoint import CHECKPOINT_FILE, Checkpoints, settings_of
 from minmaxcon_problems.fair_auc import stream_problem
 from tests import cases
+from tests.figures import Figure
+from tests.fuzzing.drawn import sealed
 from tests.problem_library import HalfSquare, Linear
 from tests.problems.fair_auc.streams import singles
 from tests.solvers.averaging.rivals import small
@@ -128,18 +130,20 @@ def test_every_solver_goes_on_with_every_problem(name: str, solver: str, tmp_pat
 @pytest.mark.rel
 @pytest.mark.parametrize("engine", ["numpy", "torch"])
 @pytest.mark.parametrize("solver", ["sfls", "single_samples", "iqrc"])
-def test_split_resume(solver: str, engine: str, tmp_path: Path) -> None:
+def test_split_resume(solver: str, engine: str, tmp_path: Path, figure: Figure) -> None:
     """50 random splits, within queries and between them."""
     sfls, single = (mm.SFLS(mm.SMD(steps=45, batch_size=size, block=20), levels=3) for size in (20, 1))
     iqrc = mm.IQRC(mm.SFLS(mm.SMD(steps=25, batch_size=20, block=10), levels=2), iterations=2)
     make = {"sfls": lambda: sfls, "single_samples": lambda: single, "iqrc": lambda: iqrc}[solver]
     problem, rng = cases.fair_auc(kappa=0.1, engine=engine), np.random.default_rng(0)
     count = len(list(mm.iterate(problem, make())))
-    expected = mm.solve(problem, make())
-    for i in range(50):
+    expected, splits, alike = mm.solve(problem, make()), 50, 0
+    for i in range(splits):
         folder = tmp_path / str(i)
         mm.solve(problem, make(), checkpoint=folder, callbacks=[stopping(int(rng.integers(count)))])
-        assert same(mm.solve(problem, make(), resume=folder), expected)
+        alike += same(mm.solve(problem, make(), resume=folder), expected)
+    figure.count(alike, splits, "splits gone on with the same bits")
+    assert alike == splits
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -350,7 +354,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def reader(folder: Path) -> Checkpoints:
     problem = cases.problem("fair_auc_inter")
-    return Checkpoints(folder, problem, SOLVER, settings_of(problem, SOLVER, 0, None))
+    return Checkpoints(folder, problem, settings_of(problem, SOLVER, 0))
 
 
 def damages(content: bytes, other: bytes, flips: int, cuts: int, splices: int) -> Any:
@@ -367,7 +371,8 @@ def damages(content: bytes, other: bytes, flips: int, cuts: int, splices: int) -
     yield content + b"\0"
 
 
-def check_damages(folder: Path, content: bytes, flips: int, cuts: int, splices: int) -> None:
+def check_damages(folder: Path, content: bytes, flips: int, cuts: int, splices: int) -> int:
+    """See that each damage is noticed, and return how many there were."""
     keeper = reader(folder)
     (folder / CHECKPOINT_FILE).write_bytes(content)
     mm.solve(cases.problem("fair_auc_inter"), SOLVER, resume=folder, callbacks=[stopping(1)])
@@ -380,6 +385,7 @@ def check_damages(folder: Path, content: bytes, flips: int, cuts: int, splices: 
             keeper.read()
         count += 1
     assert count >= 0.99 * (flips + cuts + splices)
+    return count
 
 
 def test_damage_is_noticed(tmp_path: Path, content: bytes) -> None:
@@ -387,8 +393,8 @@ def test_damage_is_noticed(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.rel
-def test_bitflips(tmp_path: Path, content: bytes) -> None:
-    check_damages(tmp_path, content, 5000, 500, 500)
+def test_bitflips(tmp_path: Path, content: bytes, figure: Figure) -> None:
+    figure.total(check_damages(tmp_path, content, 5000, 500, 500), "damaged checkpoints, each refused")
 
 
 def forged(content: bytes, change: Callable[[Any], Any]) -> bytes:
@@ -449,7 +455,7 @@ FORGERIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forged_checkpoint_is_refused_in_one_line(name: str, tmp_path: Path, content: bytes) -> None:
+def test_a_forged_checkpoint_is_refused_in_one_line(name: str, tmp_path: Path, content: bytes, figure: Figure) -> None:
     keeper = reader(tmp_path)
     (tmp_path / CHECKPOINT_FILE).write_bytes(forged(content, FORGERIES[name]))
     with pytest.raises(mm.MinMaxConError) as refusal:
@@ -457,6 +463,7 @@ def test_a_forged_checkpoint_is_refused_in_one_line(name: str, tmp_path: Path, c
     assert isinstance(refusal.value, mm.CorruptCheckpoint), refusal.value
     assert str(refusal.value).startswith(str(tmp_path))
     assert "\n" not in str(refusal.value)
+    figure.total(1, "forged checkpoints, each refused")
 
 
 def test_an_archive_that_claims_much_is_refused(tmp_path: Path, content: bytes) -> None:
@@ -477,6 +484,25 @@ def test_an_archive_that_claims_much_is_refused(tmp_path: Path, content: bytes) 
         (tmp_path / CHECKPOINT_FILE).write_bytes(b"minmaxcon-checkpoint 1 " + digest + b"\n" + changed)
         with pytest.raises(mm.CorruptCheckpoint):
             keeper.read()
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        (b"{'descr': '|u1'", b"{'descr': ('|u1'"[:15]),  # what Python's tokenizer raises
+        (b"PK\x01\x02-\x03-", b"PK\x01\x02-\x03Z"),  # a version of zip that is to come
+        (b"\x00\x00\x00\x00\x00\x00!\x00", b"\x01\x00\x00\x00\x00\x00!\x00"),  # encrypted
+        (b"manifest.npy", b"m\x1b[31mst.npy"),
+    ],
+    ids=["heading", "version", "encrypted", "name"],
+)
+def test_an_archive_that_no_numpy_wrote_is_refused(tmp_path: Path, content: bytes, old: bytes, new: bytes) -> None:
+    body = content.partition(b"\n")[2]
+    assert old in body
+    (tmp_path / CHECKPOINT_FILE).write_bytes(sealed(body.replace(old, new)))
+    with pytest.raises(mm.CorruptCheckpoint, match="is no checkpoint") as refusal:
+        reader(tmp_path).read()
+    assert str(refusal.value).isprintable()
 
 
 def test_a_newer_format_and_a_link_are_refused(tmp_path: Path, content: bytes) -> None:
@@ -542,7 +568,7 @@ FAULTS = [
     "operation, code, after", [pytest.param(*fault, marks=() if fault[2] == 1 else pytest.mark.rel) for fault in FAULTS]
 )
 def test_a_disk_that_fails_leaves_the_checkpoint_before(
-    operation: str, code: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    operation: str, code: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure
 ) -> None:
     """The first refusal ends the solve before any work; a later one is a warning, and the solve goes on."""
     problem, expected, calls = cases.problem("fair_auc_inter"), undisturbed(), list[int]()
@@ -572,6 +598,8 @@ def test_a_disk_that_fails_leaves_the_checkpoint_before(
         found = mm.solve(problem, QUICK, resume=tmp_path, callbacks=[lambda now: seen.append(now.outcome.steps)])
         assert same(found, expected)
         assert (seen[0] == expected.steps) is (lost == 0 or (code == errno.EIO and place < WRITES - 1))
+    figure.total(len(calls), "writes refused")
+    figure.total(1, "solves on such disks, each with the checkpoint before")
 
 
 def killed(work: Callable[[], Any], seconds: float | None) -> bool:
@@ -595,11 +623,14 @@ def naive(path: Path, content: bytes) -> None:
             file.write(content[begin : begin + 1000])
 
 
-def kills(folder: Path, count: int) -> None:
-    """Kill solves at random instants, each going on where the one before was killed; compare the bits."""
+def kills(folder: Path, count: int) -> tuple[int, int, int]:
+    """Kill solves at random instants, each going on where the one before was killed; compare the bits.
+
+    Returns how many solves there were, how many came to the same end, and how many found a broken checkpoint.
+    """
     rng, problem = np.random.default_rng(0), cases.problem("fair_auc_inter")
     solver = mm.SFLS(oracle=mm.SMD(steps=300, batch_size=20, block=20), levels=3, tolerance=1e-6)
-    expected, done, round_ = mm.solve(problem, solver), 0, 0
+    expected, done, round_, alike, broken = mm.solve(problem, solver), 0, 0, 0, 0
     while done < count:
         where = folder / str(round_)
         round_ += 1
@@ -611,28 +642,40 @@ def kills(folder: Path, count: int) -> None:
         while not ended and done < count:
             ended = killed(work, float(rng.uniform(0.0, 0.15)))
             done += not ended
-        assert same(mm.solve(problem, solver, checkpoint=where, resume=where), expected)
+        try:
+            alike += same(mm.solve(problem, solver, checkpoint=where, resume=where), expected)
+        except mm.CorruptCheckpoint:
+            broken += 1
         assert [path.name for path in where.iterdir()] == [CHECKPOINT_FILE]
+    return round_, alike, broken
 
 
 def test_a_killed_solve_goes_on(tmp_path: Path) -> None:
-    kills(tmp_path, 4)
+    solves, alike, broken = kills(tmp_path, 4)
+    assert (alike, broken) == (solves, 0)
+
+
+KILLS = 200
+"""Random instants at which a promise kills a solve."""
 
 
 @pytest.mark.rel
 @pytest.mark.timeout(600)
-def test_kill9(tmp_path: Path) -> None:
-    """200 random instants."""
-    kills(tmp_path, 200)
+def test_kill9(tmp_path: Path, figure: Figure) -> None:
+    solves, alike, broken = kills(tmp_path, KILLS)
+    figure.total(KILLS, "kills")
+    figure.count(alike, solves, "solves ended with the same bits")
+    assert (alike, broken) == (solves, 0)
 
 
 @pytest.mark.rel
 @pytest.mark.timeout(600)
-def test_kill9_notices_a_naive_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The canary of the test above: a writer that is not atomic leaves a broken checkpoint at one of 200 instants."""
+def test_kill9_notices_a_naive_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure) -> None:
+    """The canary of the test above: a writer that is not atomic leaves broken checkpoints at some of the instants."""
     monkeypatch.setattr(module, "replace_file", naive)
-    with pytest.raises(mm.CorruptCheckpoint):
-        kills(tmp_path, 200)
+    _, _, broken = kills(tmp_path, KILLS)
+    figure.total(broken, "broken checkpoints of a naive writer killed as often")
+    assert broken
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -16,6 +16,7 @@ import pytest
 
 import minmaxcon as mm
 from tests import cases
+from tests.figures import Figure
 from tests.solvers.averaging.rivals import small
 
 KEPT = Path(__file__).with_name("golden.json")
@@ -54,14 +55,20 @@ def traced(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_solve_gives_what_it_gave(name: str) -> None:
-    kept, found = json.loads(KEPT.read_text())[name], traced(name)
+def test_a_solve_gives_what_it_gave(name: str, figure: Figure) -> None:
+    kept, found, worst = json.loads(KEPT.read_text())[name], traced(name), 0.0
     for key in ("status", "steps", "samples"):
         assert found[key] == kept[key], key
     assert found["trace"].keys() == kept["trace"].keys()
     for key, value in {**kept, **kept["trace"]}.items():
         if key not in ("status", "steps", "samples", "trace"):
-            np.testing.assert_allclose({**found, **found["trace"]}[key], value, rtol=1e-8, atol=1e-9, err_msg=key)
+            now = np.asarray({**found, **found["trace"]}[key])
+            np.testing.assert_allclose(now, value, rtol=1e-8, atol=1e-9, err_msg=key)
+            known = np.isfinite(now)
+            apart = np.abs(now[known] - np.asarray(value)[known]) / (1.0 + np.abs(now[known]))
+            worst = max(worst, float(apart.max(initial=0.0)))
+    figure.total(1, "traces as they were kept")
+    figure.largest("difference", worst)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 
 import minmaxcon as mm
 from tests import cases
+from tests.figures import Figure
 from tests.problem_library import HalfSquare, Linear, MeanGap
 from tests.solvers.averaging.rivals import RIVALS, small
 
@@ -300,12 +301,13 @@ def into_callbacks(rng: np.random.Generator, poison: float, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("seeds", [6, pytest.param(300, marks=pytest.mark.rel)])
-def test_nonfinite_injections(seeds: int) -> None:
+def test_nonfinite_injections(seeds: int, figure: Figure) -> None:
     """Where, when, and with which rule, precision and number of runs is random."""
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         poison, dtype = (np.nan, np.inf, -np.inf, 1e38)[rng.integers(4)], ("float64", "float32")[rng.integers(2)]
         (into_functions, into_data, into_callbacks)[seed % 3](rng, poison, dtype)
+    figure.total(seeds, "injections, each named or without effect")
 
 
 class Writes(HalfSquare):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from tests.figures import Figure
 from tests.normal_stream import COSTS, half_space, true_values
 
 BOUND = 0.2
@@ -44,17 +45,19 @@ def test_a_stream_has_a_certificate_with_confidence() -> None:
 @pytest.mark.rel
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_the_confidence_is_kept_over_200_seeds() -> None:
+def test_the_confidence_is_kept_over_200_seeds(figure: Figure) -> None:
     """All claims of one solve, of its iterates too, hold with probability 0.9 at least, and points are confirmed."""
     problem, best = half_space()
-    false = confirmed = 0
-    for seed in range(200):
+    false, confirmed, seeds = 0, 0, 200
+    for seed in range(seeds):
         seen: list[mm.Outcome] = []
         callbacks = [lambda now, seen=seen: seen.append(now.outcome)]
         solution = mm.solve(problem, solver(steps=60, levels=2), seed=seed, callbacks=callbacks)
         iterates = [one.x[0] for one in seen if one.points.feasible[0]]
         false += wrong(solution, best) or any(float(COSTS @ x) > BOUND for x in iterates)
         confirmed += bool(solution.feasible)
+    figure.count(false, seeds, "solves with a false claim")
+    figure.count(confirmed, seeds, "with a point that is confirmed")
     assert false <= 20
     assert confirmed >= 190
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,19 @@ def test_batches_without_rows_are_passed_over(tmp_path: Path) -> None:
     assert all(table.rows for table in tables)
     cells = np.concatenate([table.columns["x"].numbers for table in tables])
     np.testing.assert_array_equal(cells, TABLE["x"].to_numpy().astype(float))
+
+
+def test_an_arrow_file_whose_texts_lie_elsewhere_is_refused(tmp_path: Path) -> None:
+    """Arrow takes the places of texts as they stand in its own files; reading there would end the process."""
+    table, path = pa.table({"who": ["aa", "bb", "cc"]}), tmp_path / "rows.arrow"
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    good, bad = (struct.pack("<4i", 0, 2, 4, last) for last in (6, 2**30))
+    content = path.read_bytes()
+    assert content.count(good) == 1
+    path.write_bytes(content.replace(good, bad))
+    with pytest.raises(mm.DataError, match=r"rows.arrow cannot be read after row 0 \(.*export it again"):
+        list(TableBlocks(ds.dataset(path, format="ipc")).tables())
 
 
 def test_a_file_that_was_replaced_after_it_was_counted_is_noticed(tmp_path: Path) -> None:

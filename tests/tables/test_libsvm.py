@@ -19,6 +19,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
 from minmaxcon.tables.libsvm import MAX_FEATURES, read_libsvm
 from tests.costs import cost_of
+from tests.figures import Figure
 
 
 def written(folder: Path, content: str | bytes, name: str = "rows.libsvm") -> Path:
@@ -141,10 +142,15 @@ HOSTILE: list[tuple[str, str | bytes | Callable[[], bytes], tuple[str, ...]]] = 
 
 
 @pytest.mark.parametrize("content, words", [pytest.param(*case, id=name) for name, *case in HOSTILE])
-def test_hostile_files_are_refused_by_line(tmp_path: Path, content: Any, words: tuple[str, ...]) -> None:
+def test_hostile_files_are_refused_by_line(
+    tmp_path: Path, content: Any, words: tuple[str, ...], figure: Figure
+) -> None:
     path = written(tmp_path, content() if callable(content) else content)
     found = cost_of(lambda: read_libsvm(path))
     path.unlink()  # one is large
+    figure.count(found.raised == "DataError", 1, "LIBSVM files refused by line")
+    figure.largest("processor time", found.seconds, "s")
+    figure.largest("memory", found.megabytes, "MB")
     assert found.raised == "DataError", found
     assert found.seconds < 1.0
     assert found.megabytes < 20

@@ -19,11 +19,26 @@ import minmaxcon as mm
 from minmaxcon.memory import VARIABLE, memory_limit, parsed, require_memory
 from minmaxcon.tables import read_libsvm, read_source
 from tests.costs import cost_of
+from tests.figures import Figure
+
+Refused = Callable[..., None]
 
 
-def refused(read: Callable[[], Any], said: str, kind: type[Exception] = mm.DataError) -> None:
-    """See that it is refused in one line, within a second of processor time and 100 MB."""
+@pytest.fixture
+def refused(figure: Figure) -> Refused:
+    """Give what sees that a file is refused in one line, within a second of processor time and 100 MB."""
+
+    def check(read: Callable[[], Any], said: str, kind: type[Exception] = mm.DataError) -> None:
+        see_refused(read, said, kind, figure)
+
+    return check
+
+
+def see_refused(read: Callable[[], Any], said: str, kind: type[Exception], figure: Figure) -> None:
     found = cost_of(read)
+    figure.total(1, "files refused")
+    figure.largest("processor time", found.seconds, "s")
+    figure.largest("memory", found.megabytes, "MB")
     assert found.raised == kind.__name__, found
     assert re.search(said, found.said)
     assert len(found.said.splitlines()) == 1
@@ -39,7 +54,7 @@ def constant_parquet(path: Path, rows: int) -> Path:
     return path
 
 
-def test_a_parquet_file_of_many_rows_in_few_bytes_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_file_of_many_rows_in_few_bytes_is_refused(tmp_path: Path, refused: Refused) -> None:
     path = constant_parquet(tmp_path / "bomb.parquet", 30 * 2**20)
     assert path.stat().st_size < 2**20
     refused(lambda: read_source(path), "unpacks to more than 200 times its size")
@@ -48,7 +63,7 @@ def test_a_parquet_file_of_many_rows_in_few_bytes_is_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "line", [b"\n", b"0" * 2000 + b"\n", *(pytest.param(line, marks=pytest.mark.rel) for line in (b"0\n", b" \n"))]
 )
-def test_a_compressed_table_of_many_lines_is_refused(line: bytes, tmp_path: Path) -> None:
+def test_a_compressed_table_of_many_lines_is_refused(line: bytes, tmp_path: Path, refused: Refused) -> None:
     path = packed(tmp_path / "bomb.csv.gz", b"x\n", line)
     refused(lambda: read_source(path), "unpacks to more than 200 times its size")
 
@@ -56,7 +71,7 @@ def test_a_compressed_table_of_many_lines_is_refused(line: bytes, tmp_path: Path
 @pytest.mark.parametrize(
     "line", [b"1 1:1\n", *(pytest.param(line, marks=pytest.mark.rel) for line in (b"\n", b"# nothing\n"))]
 )
-def test_a_compressed_file_of_many_sparse_rows_is_refused(line: bytes, tmp_path: Path) -> None:
+def test_a_compressed_file_of_many_sparse_rows_is_refused(line: bytes, tmp_path: Path, refused: Refused) -> None:
     path = packed(tmp_path / "bomb.libsvm.gz", b"1 1:1\n", line)
     refused(lambda: read_libsvm(path), "unpacks to more than 200 times its size")
 
@@ -78,14 +93,16 @@ def test_what_packs_well_is_read(tmp_path: Path) -> None:
     assert read_source(tmp_path / "rows.csv.gz").rows == 3000
 
 
-def test_an_index_that_hardly_any_feature_reaches_is_refused(tmp_path: Path) -> None:
+def test_an_index_that_hardly_any_feature_reaches_is_refused(tmp_path: Path, refused: Refused) -> None:
     path = tmp_path / "rows.libsvm"
     path.write_text("".join(f"{(-1) ** i} 1:{i} 7:2 16777216:1\n" for i in range(50)))
     refused(lambda: read_libsvm(path), "largest feature index is 16,777,216, and only 3 features occur")
     assert read_libsvm(path, n_features=2**24).features.shape == (50, 2**24)
 
 
-def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
     rng = np.random.default_rng(0)
     table = pa.table({f"x{j}": rng.normal(size=20_000) for j in range(5)})
     pq.write_table(table, tmp_path / "rows.parquet")

@@ -23,6 +23,7 @@ from minmaxcon_problems.fair_auc.study.report import plan
 from minmaxcon_problems.fair_auc.study.runs import thinned_together
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from minmaxcon_problems.fair_auc.study.sweep import Configuration, Tick, read_run, run_sweep, write_run
+from tests.figures import Figure
 
 from .fake_study import FakeStudy, configurations
 
@@ -250,9 +251,9 @@ def test_data_that_are_missing_end_the_sweep(tmp_path: Path) -> None:
 
 @pytest.mark.rel
 @pytest.mark.slow
-def test_sweep_order(tmp_path: Path) -> None:
+def test_sweep_order(tmp_path: Path, figure: Figure) -> None:
     """64 configurations, shuffled, with one process and with two."""
-    chosen = configurations(seeds=4)[:64]
+    chosen, alike, sweeps = configurations(seeds=4)[:64], 0, 0
     run_sweep(FakeStudy(), chosen, tmp_path / "whole")
     expected = contents(tmp_path / "whole")
     for jobs in (1, 2):
@@ -260,16 +261,18 @@ def test_sweep_order(tmp_path: Path) -> None:
             random.Random(shuffle).shuffle(chosen)
             folder = tmp_path / f"{jobs}-{shuffle}"
             run_sweep(FakeStudy(), chosen, folder, jobs=jobs)
-            assert contents(folder) == expected
+            alike, sweeps = alike + (contents(folder) == expected), sweeps + 1
+    figure.count(alike, sweeps, f"sweeps of {len(chosen)} configurations with the same bytes")
+    assert alike == sweeps
 
 
 @pytest.mark.rel
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_sweep_kill(tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_sweep_kill(tmp_path: Path, whole: dict[str, bytes], figure: Figure) -> None:
     """A random worker of each of 20 sweeps is killed; run again it ends the same, and nothing is done twice."""
-    rng = random.Random(0)
-    for sweep in range(20):
+    rng, sweeps, alike, twice = random.Random(0), 20, 0, 0
+    for sweep in range(sweeps):
         folder, log = tmp_path / f"runs{sweep}", tmp_path / f"log{sweep}"
         process = start(folder, log, 2)
         wait_for(folder, rng.randint(1, 20))
@@ -279,8 +282,13 @@ def test_sweep_kill(tmp_path: Path, whole: dict[str, bytes]) -> None:
         finished = {path.stem for path in folder.iterdir() if path.suffix == ".json"}
         before = begun(log)
         run_sweep(FakeStudy(log=str(log)), configurations(), folder, jobs=2 if sweep % 5 == 0 else 1)
-        assert contents(folder) == whole
-        assert begun(log) - before == Counter({Path(name).stem: 1 for name in whole if Path(name).stem not in finished})
+        alike += contents(folder) == whole
+        missing = Counter({Path(name).stem: 1 for name in whole if Path(name).stem not in finished})
+        twice += (begun(log) - before - missing).total()
+        assert not missing - begun(log)
+    figure.count(alike, sweeps, "killed sweeps ended with the same bytes")
+    figure.total(twice, "finished configurations done again")
+    assert (alike, twice) == (sweeps, 0)
 
 
 def test_arguments(tmp_path: Path) -> None:

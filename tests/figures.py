@@ -1,0 +1,36 @@
+"""What a promise measured, for the page "Reliability": counts and extremes, which the report of the tests keeps.
+
+Each is written as JSON, so that ``docs/figures/reliability.py`` can put those of all cases of a promise together: it
+adds counts, and keeps the largest and the smallest of the extremes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+
+class Figure:
+    """Keeps what a test measured; to be called before what is asserted of it, so that a failure is told as well."""
+
+    def __init__(self, keep: Callable[[str, object], None]) -> None:
+        self._keep = keep
+
+    def count(self, good: int, of: int, what: str) -> None:
+        """Keep "198 of 200 <what>"."""
+        self._put(what=what, good=int(good), of=int(of))
+
+    def total(self, number: int, what: str) -> None:
+        """Keep "20,000 <what>"."""
+        self._put(what=what, total=int(number))
+
+    def largest(self, what: str, value: float, unit: str = "") -> None:
+        """Keep "largest <what> 12 <unit>"."""
+        self._put(what=what, largest=float(value), unit=unit)
+
+    def smallest(self, what: str, value: float, unit: str = "") -> None:
+        """Keep "smallest <what> 0.2 <unit>"."""
+        self._put(what=what, smallest=float(value), unit=unit)
+
+    def _put(self, **parts: object) -> None:
+        self._keep("figure", json.dumps(parts))
