@@ -64,9 +64,9 @@ def main(kind: str, seconds: str, place: str) -> None:
     rng = random.Random(0)
     for number, case in enumerate(known):
         good: list[bytes] = []
-        seed(0)(drawing(case, 8, good.append))()
+        seed(0)(drawing(case, 16, good.append))()
         seeds = [b"\0" + bytes([number]) + content for content in good]
-        seeds += [b"\1" + bytes([number]) + rng.randbytes(3000) for _ in range(8)]
+        seeds += [b"\1" + bytes([number]) + rng.randbytes(2000) for _ in range(2)]
         for which, content in enumerate(seeds):
             (corpus / f"{number}-{which}").write_bytes(content)
         by_hypothesis.append(drawing(case, 1, partial(attempted, case)).hypothesis.fuzz_one_input)
