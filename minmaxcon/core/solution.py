@@ -47,8 +47,8 @@ class Status(Enum):
         "or use more data or a richer model."
     )
     UNFINISHED = (
-        "The time ended before a point was found that meets its target; give more. The point returned comes nearest, "
-        "and nothing is known of what can be reached."
+        "The time or the steps ended before a point was found that meets its target; give more. The point returned "
+        "comes nearest, and nothing is known of what can be reached."
     )
     INCONSISTENT = (
         "A lower bound exceeds a value that it should bound, so a gradient or the declared convexity is wrong and "

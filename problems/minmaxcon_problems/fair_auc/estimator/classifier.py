@@ -132,8 +132,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     solver : Solver, optional
         For ``kappa``; by default what :func:`minmaxcon.solve` chooses for a linear model, and ``IQRC()`` for others.
     max_iter : int, optional
-        Most outer steps of a solve under ``max_gap``, 200 by default. A fit that uses them up meets its target, and may
-        fall short of the best AUC: the status is ``BUDGET``, and a ``ConvergenceWarning`` tells of it.
+        Most outer steps of a solve under ``max_gap``, 200 by default. A fit that uses them up may fall short of the
+        best AUC, with the status ``BUDGET``, or of its target, with ``UNFINISHED``, of which a ``ConvergenceWarning``
+        tells.
     time_limit : float, optional
         Seconds that a fit may take, after which it returns the best model so far; where that does not meet the target
         the status is ``UNFINISHED``. A limit that is not reached changes nothing.

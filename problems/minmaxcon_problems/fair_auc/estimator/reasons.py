@@ -14,7 +14,7 @@ import minmaxcon as mm
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import comparisons, is_constant, smallest_subset, worst_pair
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut
-from minmaxcon_problems.fair_auc.target.problem import Target, timed_out
+from minmaxcon_problems.fair_auc.target.problem import Target, timed_out, used_up
 
 from .asked import Asked
 from .fitted import MISSED, Fitted
@@ -115,6 +115,8 @@ def told_of_overfitting(fitted: Fitted, rows: LabelledData) -> str:
 
 def _more_work(fit: FairFit, asked: Asked) -> str:
     """Say how a search that ended early can go on; nothing where it did not, or where that was asked for."""
+    if fit.status is mm.Status.UNFINISHED and asked.target.iterations is not None and used_up(fit.solution):
+        return "Give a larger max_iter."
     if fit.status is not mm.Status.BUDGET or fit.solution.status is not mm.Status.BUDGET or asked.target.early_stopping:
         return ""
     if timed_out(fit.solution):
@@ -123,7 +125,7 @@ def _more_work(fit: FairFit, asked: Asked) -> str:
         return "Give a solver of more steps."
     if asked.target.method != "following":
         return 'Use method="following".'
-    if "outer steps" in fit.solution.reason:
+    if used_up(fit.solution):
         return "Give a larger max_iter."
     return "Give a larger alpha, or leave out features that depend on each other."
 

@@ -19,7 +19,16 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import comparisons, is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet
 
-from .problem import NO_TARGET, Target, build_target_problem, comparison_masks, observed, signed_bounds, timed_out
+from .problem import (
+    NO_TARGET,
+    Target,
+    build_target_problem,
+    comparison_masks,
+    observed,
+    signed_bounds,
+    timed_out,
+    used_up,
+)
 from .side_bounds import side_problem, solve_side_bounds
 
 __all__ = ["FairFit", "LeftOut", "fit_new_rows", "fit_path", "fit_target"]
@@ -61,8 +70,9 @@ class FairFit:
     Parameters (d,) are in the units of the features given; ``free_parameters`` are those of the best model known,
     whether it meets the target or not, from which ``price`` is counted. ``status`` is ``SOLVED`` (the target is met at
     a nearly stationary point), ``BUDGET`` (met, and stopped early), ``OUT_OF_REACH`` (not met by any model of a search
-    that came to its end: the fairest one found is returned), ``UNFINISHED`` (not met when the time ended, or no model
-    was found yet that ranks rows) or ``INTERRUPTED`` (not met before Ctrl-C), and ``reason`` the evidence.
+    that came to its end: the fairest one found is returned), ``UNFINISHED`` (not met when the time ended or the steps
+    that were asked for, or no model was found yet that ranks rows) or ``INTERRUPTED`` (not met before Ctrl-C), and
+    ``reason`` the evidence.
 
     ``max_gap`` is the target, None where a bound of the surrogate was asked for; ``target`` is what the training data
     were held to, smaller than ``max_gap`` where held-out data asked for it, and negative where they asked for a gap in
@@ -611,6 +621,7 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
     # Solves share the limit, and each names what was left for it.
     if timed_out(chosen.run) and chosen.run.status is mm.Status.BUDGET:
         chosen = replace(chosen, run=replace(chosen.run, reason=over))
+    cut = target.iterations is not None and used_up(chosen.run)  # by the user; as many steps as by default are a search
     turns = goal >= 0 and judge.turns(found)
     if turns:
         chosen = judge.turned(chosen)
@@ -618,9 +629,10 @@ def _chosen(solved: _Candidates, judge: _Judge) -> FairFit:
     status, reason = chosen.run.status, chosen.run.reason
     if judge.reached(found) > gap:
         stopped = solved.interrupted or status is mm.Status.INTERRUPTED
-        unmet = mm.Status.UNFINISHED if late else mm.Status.OUT_OF_REACH
+        unmet = mm.Status.UNFINISHED if late or cut else mm.Status.OUT_OF_REACH
         status = mm.Status.INTERRUPTED if stopped else unmet
-        reason = f"{over} {judge.shortfall(found)}" if late else judge.shortfall(found)
+        ended = over if late else "The outer steps that were asked for were used up." if cut else ""
+        reason = f"{ended} {judge.shortfall(found)}".lstrip()
     elif late and judge.constant(chosen.run):
         status, reason = mm.Status.UNFINISHED, f"{over} No model was found yet that ranks rows."
     elif status in _TRAINING_GOAL_MISSED:  # and what was asked for is met all the same

@@ -29,6 +29,7 @@ __all__ = [
     "observed",
     "signed_bounds",
     "timed_out",
+    "used_up",
     "without_target",
 ]
 
@@ -278,6 +279,11 @@ def signed_bounds(problem: mm.RefreshedProblem, free: Any, goals: Any) -> mm.Min
     positive = bool(observed(problem, free).values[0, 0] >= 0)
     other = np.where(goal >= 0, goal, _UNBOUND)
     return problem.with_bounds(goal, other) if positive else problem.with_bounds(other, goal)
+
+
+def used_up(solution: mm.Solution) -> bool:
+    """Return whether a solve went on until its last outer step."""
+    return "outer steps" in solution.reason
 
 
 def timed_out(solution: mm.Solution) -> bool:
