@@ -18,7 +18,12 @@ import numpy as np
 
 __all__ = ["LinearisedStep", "linearised_step"]
 
-_SWEEPS = 200
+_SWEEPS, _CHANGES = 4, 20
+"""Sweeps over the multipliers before they are moved together, and most changes of active sets, for each constraint."""
+
+_ROUNDING = 1e-12
+"""Slope of the dual value, relative to its terms, that is none."""
+
 _TINY = 1e-300
 
 
@@ -97,7 +102,8 @@ def linearised_step(
 def _multipliers(slope: Any, matrix: Any, caps: Any) -> Any:
     r"""Maximise :math:`\langle q, \lambda\rangle - \frac12\langle\lambda, Q\lambda\rangle`, :math:`0\le\lambda\le` cap.
 
-    Coordinate ascent: exact for one constraint and for two opposite ones, and m is small.
+    A few sweeps of coordinate ascent are exact for one constraint and for two opposite ones. Gradients of several gaps
+    are nearly dependent, and one by one their multipliers would take thousands of sweeps.
     """
     multipliers = np.zeros_like(slope)
     diagonal = np.maximum(np.einsum("rii->ri", matrix), _TINY)
@@ -107,5 +113,39 @@ def _multipliers(slope: Any, matrix: Any, caps: Any) -> Any:
             others = np.einsum("rj,rj->r", matrix[:, i], multipliers) - matrix[:, i, i] * multipliers[:, i]
             multipliers[:, i] = np.clip((slope[:, i] - others) / diagonal[:, i], 0.0, caps[:, i])
         if np.allclose(multipliers, before, rtol=1e-10, atol=0.0):
+            return multipliers
+    return _by_active_sets(multipliers, slope, matrix, caps, diagonal)
+
+
+def _by_active_sets(multipliers: Any, slope: Any, matrix: Any, caps: Any, diagonal: Any) -> Any:
+    """Return the multipliers by the active-set method (Nocedal and Wright, 2006, section 16.5), from a guess.
+
+    Those between their bounds move together, by Newton's method, until one meets a bound; where they are at their best,
+    one at a bound is freed from which the dual value rises.
+    """
+    each, unit = np.arange(len(slope)), np.eye(slope.shape[1])
+    free = (multipliers > 0) & (multipliers < caps)
+    for _ in range(_CHANGES * slope.shape[1]):
+        rise = slope - np.einsum("rij,rj->ri", matrix, multipliers)
+        # Opposite gradients leave a direction in which nothing curves: the step along it is long, and ends at a bound.
+        kept = np.where(free[:, :, None] & free[:, None, :], matrix, 0.0)
+        kept = kept + unit * np.where(free, np.maximum(1e-14 * diagonal, _TINY), 1.0)[:, :, None]
+        move = np.linalg.solve(kept, np.where(free, rise, 0.0)[:, :, None])[:, :, 0]
+        room = np.where(move > 0, caps - multipliers, multipliers)
+        shares = np.where(free & (move != 0), room / np.where(move != 0, np.abs(move), 1.0), np.inf)
+        first = np.argmin(shares, axis=1)
+        share = np.minimum(shares[each, first], 1.0)
+        multipliers = np.clip(multipliers + share[:, None] * move, 0.0, caps)
+        met = share < 1.0
+        multipliers[each[met], first[met]] = np.where(move > 0, caps, 0.0)[each[met], first[met]]
+        free[each[met], first[met]] = False
+        rise = slope - np.einsum("rij,rj->ri", matrix, multipliers)
+        size = np.abs(slope) + np.einsum("rij,rj->ri", np.abs(matrix), multipliers)
+        gain = np.where(multipliers > 0, -rise, rise) / np.sqrt(diagonal)
+        gain = np.where(free | (caps <= 0) | (np.abs(rise) <= _ROUNDING * size), 0.0, gain)
+        most = np.argmax(gain, axis=1)
+        freed = ~met & (gain[each, most] > 0)
+        free[each[freed], most[freed]] = True
+        if not (met | freed).any():
             break
     return multipliers

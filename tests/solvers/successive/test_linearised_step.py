@@ -82,6 +82,20 @@ def test_steps_are_those_of_a_conic_solver(kind: str) -> None:
         assert (step.constraints[0] <= 1e-7).all()
 
 
+@pytest.mark.parametrize("count", [4, 7])
+def test_nearly_dependent_gradients_have_exact_multipliers(count: int) -> None:
+    """As gaps of several groups have: one multiplier after the other would take thousands of sweeps."""
+    for seed in range(12):
+        one = Instance(seed, count, d=9)
+        one.gradients[1:] = one.gradients[1] + 0.03 * one.gradients[1:]
+        known = np.random.default_rng(seed).uniform(0.5, 2.0, count)
+        meeting = -np.linalg.solve(one.matrix, one.gradients[0] + known @ one.gradients[1:]) / (1.0 + one.weight)
+        one.values = -one.gradients[1:] @ meeting  # all are met with equality there
+        step = one.step()
+        assert np.abs(step.constraints[0]).max() <= 1e-9 * np.abs(one.values).max()
+        assert step.multipliers[0] == pytest.approx(known, rel=1e-6)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_short_reach_is_an_exact_penalty(count: int) -> None:
     """Multipliers that end at their caps make the step that minimises the model plus caps times violations."""
