@@ -388,7 +388,7 @@ def _fronts(
         if own is None:
             found = fronts.report(study, planned, sweep)
         else:
-            found = own_report(planned, sweep, own, files, str(asked.out))
+            found = own_report(planned, sweep, own, files, str(asked.out), methods)
         fronts.write_report(asked.out, found)
     output.result(to_json(found.summary) if output.json else f"{found.text}\nwritten: {asked.out}\n")
     if output.json:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +40,7 @@ _QUANTILE = 1.959963984540054
 
 _WAYS = {
     "max_gap": "targets, as above, selected",
-    "level_set_adaptive": "level sets (--kappa)",
+    "level_set_adaptive": "level sets (--kappa), adaptive weight",
     "level_set": "level sets (--kappa)",
     "proxy_lagrangian": "proxy-Lagrangian",
     "correlation": "correlation penalty",
@@ -69,7 +69,8 @@ class OwnFront:
 
     ``chosen`` is the place of the candidate that is taken, None where there is none; ``error`` and ``best`` are what it
     was chosen by, a standard error and a place. ``others`` are AUC and gap on the test rows of the other ways to a fair
-    model, each selected on validation rows for the target of the chosen one.
+    model, each selected on validation rows for the target of the chosen one; ``same`` are the larger targets, whose
+    model is that of the last candidate.
     """
 
     candidates: list[Candidate]
@@ -78,6 +79,7 @@ class OwnFront:
     error: float
     others: list[tuple[str, Measure, Measure]]
     splits: int
+    same: tuple[float, ...] = ()
 
 
 def own_front(records: Sequence[Mapping[str, Any]]) -> OwnFront:
@@ -87,7 +89,9 @@ def own_front(records: Sequence[Mapping[str, Any]]) -> OwnFront:
         for point in record["points"] if record["method"] == _OURS else ():
             if point["kind"] == "target":
                 targets.setdefault(float(point["asked"]), []).append(point)
-    found = [_candidate(target, targets[target]) for target in sorted(targets)]
+    every = [_candidate(target, targets[target]) for target in sorted(targets)]
+    # Beyond the gap without a limit all targets have one model.
+    found = [one for k, one in enumerate(every) if k == 0 or (one.auc, one.gap) != (every[k - 1].auc, every[k - 1].gap)]
     met = [k for k, one in enumerate(found) if one.met]
     chosen = best = None
     error = math.nan
@@ -98,7 +102,8 @@ def own_front(records: Sequence[Mapping[str, Any]]) -> OwnFront:
         error = (high - low) / (2.0 * _QUANTILE)
         chosen = met[fairest_near_best(values, [found[k].target for k in met], error)]
     others = [] if chosen is None else _others(records, found[chosen].target)
-    return OwnFront(found, chosen, best, error, others, len({int(record["seed"]) for record in records}))
+    same = tuple(one.target for one in every if found and one.target > found[-1].target)
+    return OwnFront(found, chosen, best, error, others, len({int(record["seed"]) for record in records}), same)
 
 
 def _candidate(target: float, points: Sequence[Mapping[str, Any]]) -> Candidate:
@@ -126,16 +131,29 @@ def _others(records: Sequence[Mapping[str, Any]], target: float) -> list[tuple[s
     ]
 
 
-def own_report(planned: Plan, sweep: Sweep, rows: OwnRows, files: Mapping[str, str], out: str) -> Report:
+def own_report(
+    planned: Plan,
+    sweep: Sweep,
+    rows: OwnRows,
+    files: Mapping[str, str],
+    out: str,
+    methods: Sequence[str] | None = None,
+) -> Report:
     """Return text, figure and tables of a sweep of one's own rows.
 
-    ``files`` are those of the parts as they were typed, by option, and ``out`` is the folder as it was typed.
+    ``files`` are those of the parts as they were typed, by option, ``out`` is the folder as it was typed, and
+    ``methods`` are those asked for, if not all.
     """
     (panel,) = planned.panels
     front = own_front(sweep.records)
     command = None if front.chosen is None else _command(front.candidates[front.chosen], panel, rows, files)
     text = _heading(front, panel, rows) + _text(front, command, rows, out)
-    text += left_out(planned, lambda name: _WAYS.get(name, name))
+    asked = {
+        one: {name: why for name, why in found.items() if methods is None or name in methods}
+        for one, found in planned.excluded.items()
+    }
+    for line in left_out(replace(planned, excluded=asked), lambda name: _WAYS.get(name, name)).splitlines():
+        text += wrapped("  - " if line.startswith("  - ") else "", line.removeprefix("  - "))
     summary = {
         **asdict(panel),
         "problem": planned.configurations[0].problem,
@@ -196,13 +214,16 @@ def _text(front: OwnFront, command: str | None, rows: OwnRows, out: str) -> str:
     text += table(body, left=2)
     if any(not one.met for one in front.candidates):
         text += "! the target was not met on the training rows\n"
+    if front.same:
+        text += f"larger targets change nothing: {', '.join(f'{target:g}' for target in front.same)}\n"
     if front.chosen is None or front.best is None or command is None:
         return text + "\nNone is chosen: no target was met.\n"
     chosen, best = front.candidates[front.chosen], front.candidates[front.best]
     rule = (
         f"* Chosen: target {chosen.target:g}, the smallest whose AUC on the validation rows,"
         f" {chosen.auc['validation'][0]:.4f}, is within one standard error, {front.error:.4f}, of the best,"
-        f" {best.auc['validation'][0]:.4f} (target {best.target:g}). The test rows choose nothing."
+        f" {best.auc['validation'][0]:.4f} (target {best.target:g}). The test rows choose nothing. For a limit of your"
+        " own, take the largest target whose gap on the validation rows is within it."
     )
     text += "\n" + wrapped("", rule) + f"\nTrain it:\n  {command}\n"
     if rows.test is None:
@@ -290,7 +311,8 @@ def front_figure(front: OwnFront, panel: Panel) -> Figure:
     for place, (method, area, distance) in enumerate(front.others):
         if method != _OURS:
             look = {"color": OKABE_ITO[(place + 2) % len(OKABE_ITO)], "marker": "*" if method == UNCONSTRAINED else "D"}
-            axes.plot([distance[0]], [area[0]], linestyle="", markersize=6, label=_WAYS.get(method, method), **look)
+            name = f"{_WAYS.get(method, method)}, test rows"
+            axes.plot([distance[0]], [area[0]], linestyle="", markersize=6, label=name, **look)
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
     axes.set_xlabel(f"{panel.metric.replace('_', '-')} gap")
     axes.set_ylabel("AUC")

@@ -81,6 +81,11 @@ def test_a_target_that_training_missed_is_not_taken(table: Path) -> None:
     assert "\n0.1 !   train" in text
     assert "! the target was not met on the training rows" in text
     assert own_front([record("max_gap", 0, "target", {0.1: 0.7}, missed=0.1)]).chosen is None
+    slack = record("max_gap", 0, "target", AUCS)
+    slack["points"] += [{**slack["points"][-1], "asked": larger} for larger in (0.25, 0.3)]
+    told = told_of([slack], found_in(table))
+    assert [one["target"] for one in told.summary["candidates"]] == list(AUCS)
+    assert "\nlarger targets change nothing: 0.25, 0.3\n" in told.text
     nothing = told_of([record("unconstrained", 0, "selected", {1.0: 0.77})], found_in(table))
     assert "No candidates" in nothing.text
     assert nothing.summary["command"] is None
@@ -119,7 +124,7 @@ def test_the_picture_shows_every_part_and_the_one_that_is_taken(two_splits: OwnF
     names = [text.get_text() for text in legend.get_texts()]
     assert names[:3] == ["training rows", "validation rows", "test rows"]
     assert "chosen: target 0.1, with 95% intervals on test rows" in names
-    assert "no limit" in names
+    assert "no limit, test rows" in names
     drawn = next(line for line in axes.lines if line.get_label() == "test rows")
     assert drawn.get_xdata().tolist() == pytest.approx([one.gap["test"][0] for one in two_splits.candidates])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("inter-group gap", "AUC")

@@ -100,7 +100,7 @@ def test_pareto_of_a_file(
     assert {path.name for path in out.iterdir()} == {"runs", "candidates.csv", "front.txt", "front.png", "summary.json"}
     assert done.out == (out / "front.txt").read_text() + f"\nwritten: {out}\n"
     assert done.out.startswith("my_rows.csv, group, linear: 144 rows train, 48 validate and 48 test\nlabel: 'yes' is")
-    for word in ("paper", "ours", "Hypervolume", "panel"):
+    for word in ("paper", "ours", "Hypervolume", "panel", "Not run"):
         assert word not in done.out
     summary = json.loads((out / "summary.json").read_text())
     (taken,) = (one for one in summary["candidates"] if one["chosen"])
