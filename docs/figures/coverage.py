@@ -1,15 +1,17 @@
 """How often intervals of AUCs, gaps and differences hold the truth, by simulation, and how wide they are.
 
 ``python docs/figures/coverage.py [DRAWS]`` prints two tables, of 95% intervals; ``--out FILE`` writes them for the
-documentation. The tests call the same functions. Sets have 2 to 50 members, whose scores differ in shape and spread,
+documentation. DRAWS is a number of draws for each case or, below 1, the standard error that every coverage is to have.
+The tests call the same functions. Sets have 2 to 50 members, whose scores differ in shape and spread,
 are tied, or are weighted back from a sample that depends on them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +58,25 @@ def weighted_sample(area: float, own: int, rng: np.random.Generator) -> tuple[An
     return np.concatenate([a, b]), np.concatenate([u, v])
 
 
-def covered(draws: Iterable[AUCStatistic], truth: float) -> Coverage:
-    """Return the share of 95% intervals that hold the truth, and their mean width."""
-    ends = np.array([statistic.ends(QUANTILE) for statistic in draws])
-    inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-    return float(inside.mean()), float(np.diff(ends).mean())
+def covered(statistics: Iterator[AUCStatistic], truth: float, draws: float) -> Coverage:
+    """Return the share of 95% intervals that hold the truth, and their mean width.
+
+    ``draws`` is their number or, below 1, the standard error of the share at which no further ones are drawn.
+    """
+    inside: list[bool] = []
+    widths: list[float] = []
+    error = 1.0
+    while len(inside) < draws if draws >= 1 else error > draws:
+        for statistic in islice(statistics, int(draws) if draws >= 1 else _BATCH):
+            low, high = statistic.ends(QUANTILE)
+            inside.append(low <= truth <= high)
+            widths.append(high - low)
+        share = (sum(inside) + 2.0) / (len(inside) + 4.0)  # never quite 1, or too few draws would do
+        error = float(np.sqrt(share * (1.0 - share) / len(inside)))
+    return float(np.mean(inside)), float(np.mean(widths))
+
+
+_BATCH = 250
 
 
 def area_of(own: Any, other: Any, weight: Any = None) -> AUCStatistic:
@@ -69,38 +85,38 @@ def area_of(own: Any, other: Any, weight: Any = None) -> AUCStatistic:
     return AUCStatistic.of(np.concatenate([own, other]), first, ~first, weight)
 
 
-def area_coverage(kind: str, area: float, sizes: tuple[int, int], draws: int) -> Coverage:
+def area_coverage(kind: str, area: float, sizes: tuple[int, int], draws: float) -> Coverage:
     """Return the coverage of an AUC."""
     rng = np.random.default_rng([sizes[0], sizes[1], int(100 * area)])
-    return covered((area_of(*two_sets(kind, area, sizes, rng)) for _ in range(draws)), true_area(kind, area))
+    return covered((area_of(*two_sets(kind, area, sizes, rng)) for _ in count()), true_area(kind, area), draws)
 
 
-def gap_coverage(areas: tuple[float, float], sizes: tuple[int, int], draws: int, kind: str) -> Coverage:
+def gap_coverage(areas: tuple[float, float], sizes: tuple[int, int], draws: float, kind: str) -> Coverage:
     """Return the coverage of the difference of the AUCs of two disjoint pairs, such as an intra-group gap."""
     rng = np.random.default_rng([*sizes, *(int(100 * a) for a in areas)])
 
     def gaps() -> Iterator[AUCStatistic]:
-        for _ in range(draws):
+        while True:
             parts = [two_sets(kind, a, (s, s), rng) for a, s in zip(areas, sizes, strict=True)]
             scores = np.concatenate([half for pair in parts for half in pair])
             cell = np.repeat(np.arange(4), [sizes[0], sizes[0], sizes[1], sizes[1]])
             yield AUCStatistic.of(scores, cell == 0, cell == 1) - AUCStatistic.of(scores, cell == 2, cell == 3)
 
-    return covered(gaps(), true_area(kind, areas[0]) - true_area(kind, areas[1]))
+    return covered(gaps(), true_area(kind, areas[0]) - true_area(kind, areas[1]), draws)
 
 
-def paired_coverage(own: int, correlation: float, draws: int) -> Coverage:
+def paired_coverage(own: int, correlation: float, draws: float) -> Coverage:
     """Return the coverage of the difference of the AUCs .9 and .7 of two scores of the same rows."""
     rng = np.random.default_rng([own, int(10 * correlation)])
     label = np.arange(2 * own) < own
     shifts = norm.ppf([0.9, 0.7])[:, None] * np.sqrt(2.0) * label
 
     def differences() -> Iterator[AUCStatistic]:
-        for _ in range(draws):
+        while True:
             one, other = (AUCStatistic.of(score, label, ~label) for score in correlated(shifts, correlation, rng))
             yield one - other
 
-    return covered(differences(), 0.2)
+    return covered(differences(), 0.2, draws)
 
 
 def correlated(shifts: Any, correlation: float, rng: np.random.Generator) -> Any:
@@ -109,56 +125,56 @@ def correlated(shifts: Any, correlation: float, rng: np.random.Generator) -> Any
     return np.sqrt(correlation) * common + np.sqrt(1 - correlation) * apart + shifts
 
 
-def weighted_coverage(own: int, draws: int) -> Coverage:
+def weighted_coverage(own: int, draws: float) -> Coverage:
     """Return the coverage of the AUC .8 of rows that are weighted back from a sample which depends on their scores."""
     rng, first = np.random.default_rng(own), np.arange(2 * own) < own
 
     def areas() -> Iterator[AUCStatistic]:
-        for _ in range(draws):
+        while True:
             scores, weight = weighted_sample(0.8, own, rng)
             yield AUCStatistic.of(scores, first, ~first, weight)
 
-    return covered(areas(), 0.8)
+    return covered(areas(), 0.8, draws)
 
 
-def weighted_gap_coverage(own: int, draws: int) -> Coverage:
+def weighted_gap_coverage(own: int, draws: float) -> Coverage:
     """Return the coverage of the gap of two groups of such weighted rows, whose AUCs are .9 and .7."""
     rng, cell = np.random.default_rng(own), np.repeat(np.arange(4), own)
 
     def gaps() -> Iterator[AUCStatistic]:
-        for _ in range(draws):
+        while True:
             parts = [weighted_sample(area, own, rng) for area in (0.9, 0.7)]
             scores, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
             one, other = (AUCStatistic.of(scores, cell == k, cell == k + 1, weight) for k in (0, 2))
             yield abs(one - other)
 
-    return covered(gaps(), 0.2)
+    return covered(gaps(), 0.2, draws)
 
 
-def gap_difference_coverage(own: int, correlation: float, draws: int) -> Coverage:
+def gap_difference_coverage(own: int, correlation: float, draws: float) -> Coverage:
     """Return the coverage of the difference of the gaps .25 and .05 of two scores of the same rows of two groups."""
     rng, cell = np.random.default_rng([own, int(10 * correlation)]), np.repeat(np.arange(4), own)
     areas = np.array([[0.9, 0.65], [0.8, 0.75]])  # of either group, for each score
     shifts = np.where(cell % 2 == 0, np.repeat(norm.ppf(areas) * np.sqrt(2.0), 2 * own, axis=1), 0.0)
 
     def differences() -> Iterator[AUCStatistic]:
-        for _ in range(draws):
+        while True:
             one, other = (
                 abs(AUCStatistic.of(score, cell == 0, cell == 1) - AUCStatistic.of(score, cell == 2, cell == 3))
                 for score in correlated(shifts, correlation, rng)
             )
             yield one - other
 
-    return covered(differences(), 0.2)
+    return covered(differences(), 0.2, draws)
 
 
-def areas_found(draws: int) -> dict[tuple[Any, ...], Coverage]:
+def areas_found(draws: float) -> dict[tuple[Any, ...], Coverage]:
     """Return the coverage of AUCs, by kind, AUC and sizes."""
     cases = [(kind, area, sizes) for kind in KINDS for area in AREAS for sizes in SIZES]
     return {case: area_coverage(*case, draws) for case in cases}
 
 
-def others_found(draws: int) -> dict[tuple[Any, ...], Coverage]:
+def others_found(draws: float) -> dict[tuple[Any, ...], Coverage]:
     """Return the coverage of gaps, differences and weighted measures, by what it is and its sizes."""
     found: dict[tuple[Any, ...], Coverage] = {
         ("gap", sizes, areas, kind): gap_coverage(areas, sizes, draws, kind)
@@ -179,7 +195,7 @@ def others_found(draws: int) -> dict[tuple[Any, ...], Coverage]:
 def main() -> None:
     """Print the tables, or write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("draws", nargs="?", type=int, default=500)
+    parser.add_argument("draws", nargs="?", type=float, default=500)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     areas, others = areas_found(options.draws), others_found(options.draws)
@@ -195,7 +211,10 @@ def main() -> None:
     for what, size in sorted(dict.fromkeys(case[:2] for case in others), key=lambda case: case[0]):
         members = " and ".join(map(str, size)) if isinstance(size, tuple) else str(size)
         more.append([what, members, cell([found for case, found in others.items() if case[:2] == (what, size)])])
-    told = f"of {options.draws:,} draws for each case: the least coverage, and the mean width of the intervals"
+    how = (
+        f"{options.draws:,.0f} draws" if options.draws >= 1 else f"draws until the standard error is {options.draws:g}"
+    )
+    told = f"of {how} for each case: the least coverage, and the mean width of the intervals"
     block = "\n\n.. code-block:: text\n\n"
     text = f"AUCs, {told}:{block}{_indented(rows)}\nOther measures:{block}{_indented(more)}"
     if options.out is None:

