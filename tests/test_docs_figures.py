@@ -10,6 +10,7 @@ import pytest
 
 import minmaxcon
 from minmaxcon_problems import fair_auc
+from tests.problems.fair_auc.estimator.samples import biased_rows, gap_by_pairs
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,6 +32,16 @@ def test_the_chart_of_choices_names_what_exists() -> None:
     names = [word.removeprefix("mm.") for word in answers.split() if word.startswith("mm.") or not word.islower()]
     assert len(names) >= 7
     assert not [name for name in names if not hasattr(minmaxcon, name) and not hasattr(fair_auc, name)]
+
+
+def test_the_gaps_of_the_table_of_models_are_those_of_all_pairs() -> None:
+    """By each metric that the table may have, of two groups."""
+    gap_of = runpy.run_path(str(ROOT / "docs" / "figures" / "fair_models.py"))["gap_of"]
+    rows = biased_rows(200, 0)
+    scores = rows.X[:, 0].round(1)
+    for metric in ("group", "inter_group", "intra_group"):
+        found = gap_of(scores, (rows.y == "yes").astype(int), rows.group, metric)
+        assert found == pytest.approx(gap_by_pairs(metric, scores, rows), abs=1e-12)
 
 
 @pytest.mark.parametrize(
