@@ -40,13 +40,12 @@ def test_weighted_areas_are_covered() -> None:
 @pytest.mark.timeout(900)
 def test_every_interval_covers() -> None:
     """At least .9 at a nominal .95; the table is printed, with the mean width."""
-    found = COVERAGE.areas_found(300) | COVERAGE.others_found(300)
+    found = COVERAGE.areas_found(0.01) | COVERAGE.others_found(0.01)  # the standard error of each
     for case, (share, width) in found.items():
         sys.stdout.write(f"{' '.join(map(str, case))}: {share:.3f}, width {width:.3f}\n")
     worst = min(found, key=lambda case: found[case][0])
-    # Binomial(300, .92) is at least 261 with probability .998.
     assert {case[0] for case in found} >= {"gap", "weighted gap", "difference of gaps, same rows"}
-    assert found[worst][0] >= 261 / 300, (worst, found[worst])
+    assert found[worst][0] >= 0.9, (worst, found[worst])  # .938 with a standard error of .005
 
 
 @pytest.mark.parametrize("new", [30, 120])
