@@ -242,7 +242,7 @@ def _text(front: OwnFront, command: str | None, rows: OwnRows, out: str) -> str:
 
 def _told(measure: Measure) -> str:
     value, low, high = measure
-    return f"{value:.4f} [{low:.4f}, {high:.4f}]"
+    return f"{value:.4f} [{low:.4f}, {high:.4f}]" if math.isfinite(low) else f"{value:.4f} (no interval)"
 
 
 def _every_split(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

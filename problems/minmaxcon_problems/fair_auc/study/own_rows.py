@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import minmaxcon as mm
 from minmaxcon.memory import require_memory
 from minmaxcon.tables import existing_file, source_name
@@ -91,8 +93,20 @@ def own_rows(data: str, columns: FileColumns, others: Mapping[str, str]) -> OwnR
     files = {name: None if part is None else str(Path(part).absolute()) for name, part in places.items()}
     found = OwnRows(**files, columns=columns, digest=digest.hexdigest())  # type: ignore[arg-type]  # data are given
     _read(found)  # what is wrong or odd is said before anything is written, and once
-    found.parts(0)
+    _require_cells(found.parts(0), source_name(data))
     return found
+
+
+def _require_cells(parts: Dataset, source: str) -> None:
+    """Refuse rows of which a part has no row of a label and group: every seed gives it the same share of them."""
+    for name in ("train", *_PARTS):
+        part = getattr(parts, name)
+        if len(np.unique(2 * part.label + part.group)) < 4:
+            raise mm.DataError(
+                source,
+                f"has so few rows of one label and group that the {name} part would have none of them; give more rows,"
+                " or the parts as files of their own (--validation, --test).",
+            )
 
 
 @lru_cache(maxsize=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,14 @@ def test_the_picture_shows_every_part_and_the_one_that_is_taken(two_splits: OwnF
     assert drawn.get_xdata().tolist() == pytest.approx([one.gap["test"][0] for one in two_splits.candidates])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("inter-group gap", "AUC")
     assert FairAUCStudy().labels()["inter_group"] == "inter-group"
+
+
+def test_a_gap_that_has_no_interval_says_so(table: Path) -> None:
+    """As one of a set with one member has none, whether the run is at hand or was read from its file."""
+    for none in (math.nan, None):
+        records = [record("max_gap", 0, kind, AUCS) for kind in ("target", "selected")]
+        for point in (point for one in records for point in one["points"]):
+            point["test"]["gap_interval"] = [none, none]
+        text = told_of(records, found_in(table)).text
+        assert text.count("(no interval)") > len(AUCS)
+        assert "nan" not in text

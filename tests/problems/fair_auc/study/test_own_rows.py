@@ -134,7 +134,10 @@ def test_files_that_cannot_be_used_are_refused_before_anything_is_written(
     call: Callable[..., Any], table: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "o"
+    rows = [row for k, row in enumerate(table_rows()) if row[3:] != ["b", "yes"] or k < 8]
+    rare = write_table(tmp_path / "rare.csv", rows)
     for words, said in (
+        (("--data", rare, *FILE_OPTIONS), "rare.csv: has so few rows of one label and group that the "),
         (("--data", tmp_path / "none.csv", *FILE_OPTIONS), "none.csv: no such file"),
         (("--data", table, "--label", "label"), "--sensitive: name the column"),
         (("--data", table, "--sensitive", "group"), "--label: name the column"),
