@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,13 +80,18 @@ def each_other(groups: Sequence[GroupSigns], metric: FairnessMetric | MetricSet)
     """
     if len(groups) < 2:
         return list(groups)
-    orders = itertools.combinations if all(map(_either_way, metric.members)) else itertools.permutations
     return [
         GroupSigns(
             a.value, b.value, ((a.signs > 0) * 1 - (b.signs > 0)).astype(np.int8), a.bound and b.bound, pair=True
         )
-        for a, b in orders(groups, 2)
+        for a, b in _every_two(groups, metric)
     ]
+
+
+def _every_two(groups: Iterable[Any], metric: FairnessMetric | MetricSet) -> Iterator[tuple[Any, Any]]:
+    """Yield every two groups; in either order where that is not the same to a metric."""
+    alike = all(map(_either_way, metric.members))
+    yield from (itertools.combinations if alike else itertools.permutations)(groups, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +147,9 @@ class GroupGap:
     signed: AUCEstimate
     gap: AUCEstimate
     favours: str
+
+    def __str__(self) -> str:
+        return f"{self.metric}, {self.group!r} against {self.rest!r}: {self.signed}. {self.favours}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,13 +245,9 @@ class Measured:
         lines = [f"AUC {self.auc}"]
         if self.gap is not None:
             lines += [f"{self.metric.name} gap {self.gap}"]
-            lines += [
-                f"  {part.metric}, {part.group!r} against {part.rest!r}: {part.signed}. {part.favours}"
-                for part in self.groups
-            ]
-            if (pair := self.worst_pair) is not None and not self.pairs:
-                told = f"{pair.metric}, {pair.group!r} against {pair.rest!r}: {pair.signed}. {pair.favours}"
-                lines.append(f"  the two groups that differ most, {told}")
+            lines += [f"  {part}" for part in self.groups]
+            if (pair := self.worst_pair) is not None and pair.gap.defined and not self.pairs:
+                lines.append(f"  the two groups that differ most, {pair}")
             cells = ", ".join(f"{c.label!r} of {c.group!r}: {c.rows:,}" for c in self.cells)
             lines += [f"rows: {cells}"]
         return "\n".join([*lines, *self.reasons])
@@ -454,13 +458,21 @@ def worst_pair(
     scores, label, bound = np.asarray(scores), np.asarray(label), [group for group in groups if group.bound]
     if not bound or (len(bound) < 2 and not bound[0].pair):  # of two groups one alone is compared with the rest
         return None
-    cases = [(one, two) for one in metric.members for two in (bound if bound[0].pair else each_other(bound, one))]
+    members: dict[Any, Any] = {}
+    for group in bound:
+        members.setdefault(group.value, np.flatnonzero(group.signs > 0))
+        if group.pair:
+            members.setdefault(group.rest, np.flatnonzero(group.signs < 0))
+    pairs = [(group.value, group.rest) for group in bound if group.pair]
+    cases = [(one, *two) for one in metric.members for two in pairs or _every_two(members, one)]
     each = 1.0 - (1.0 - confidence) / len(cases)
 
-    def alone(one: FairnessMetric, two: GroupSigns) -> Any:
-        """Return the statistics of two groups, which hold a number for each of their rows."""
-        inside = two.signs != 0
-        pair = replace(two, signs=two.signs[inside])
+    def alone(one: FairnessMetric, a: Any, b: Any) -> Any:
+        """Return the statistics of two groups: made one after the other, since they hold a number for each row."""
+        rows = np.concatenate([members[a], members[b]])
+        order = np.argsort(rows)
+        inside, signs = rows[order], np.where(order < len(members[a]), 1, -1).astype(np.int8)
+        pair = GroupSigns(a, b, signs, pair=True)
         weight = None if row_weight is None else np.asarray(row_weight)[inside]
         return _Statistics.of(scores[inside], label[inside], [pair], one, weight).groups[0]
 

@@ -179,7 +179,7 @@ def _words(measured: Measured) -> str:
     head = [*(["metric"] if several else []), called, "first AUC", "second AUC", "difference"]
     what = "Every two groups on their rows alone" if measured.pairs else "Each group against the rest"
     note = f"{what}: the two AUCs that the metric compares, and their difference."
-    if (pair := measured.worst_pair) is not None and not measured.pairs:
+    if (pair := measured.worst_pair) is not None and pair.gap.defined and not measured.pairs:
         alone = f"{pair.metric} gap is largest between {_group(pair.group)} and {_group(pair.rest)}"
         told += f"<p>Of two groups alone the {_text(f'{alone}: {_signed(pair.signed)}. {pair.favours}')}</p>"
     return told + _small(note) + _table(head, rows)

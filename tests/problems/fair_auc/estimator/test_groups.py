@@ -314,6 +314,17 @@ def test_the_two_groups_that_differ_most_are_told(three: Rows, metric: str) -> N
         assert repr(pair.rest) in text
 
 
+def test_a_pair_whose_gap_is_undefined_is_not_said_to_differ(three: Rows) -> None:
+    label = np.where(three.group == "a", "yes", "no")  # one label in each group
+    found = measure_scores(three.X[:, 0], label, sensitive_features=three.group, metric="intra_group")
+    assert found.worst_pair is not None
+    assert not found.worst_pair.gap.defined
+    assert "differ most" not in str(found)
+    assert not any(line.endswith(" ") for line in str(found).splitlines())
+    with_gap = measure_scores(three.X[:, 0], label, sensitive_features=three.group, metric="group")
+    assert "differ most" in str(with_gap)
+
+
 def test_the_interval_of_the_worst_pair_covers_whichever_it_is() -> None:
     """Three groups of one distribution: no two differ, though the largest of three differences is never 0."""
     rng, covered = np.random.default_rng(0), 0
