@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ __all__ = [
     "BringsData",
     "Command",
     "Compares",
+    "Encloses",
     "Measures",
     "MeasuresScores",
     "ProblemPlugin",
@@ -225,6 +227,37 @@ class Compares(Protocol):
 
     def compared(self, found: Mapping[str, Any], references: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return what ``evaluate`` found of a solution, with what the evaluations of all references add to it."""
+
+
+@runtime_checkable
+class Encloses(Protocol):
+    """A plug-in that knows between which rational numbers the true values of its constraints lie.
+
+    ``minmaxcon verify`` then decides by them whether a target is met, so that no rounding does.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from minmaxcon.registry import Encloses
+    >>> class Counted:
+    ...     def enclosed(self, problem, x):
+    ...         return [(Fraction(1, 3), Fraction(1, 3))]
+    >>> isinstance(Counted(), Encloses)
+    True
+    """
+
+    def enclosed(self, problem: MinMaxProblem, x: Any) -> Sequence[tuple[Fraction, Fraction]] | None:
+        r"""Return for each constraint two numbers between which :math:`f_i(x)` lies, the bound not subtracted.
+
+        None where they are not known of this problem.
+
+        Parameters
+        ----------
+        problem : MinMaxProblem
+            The problem, from ``load``.
+        x : ndarray (d,)
+            The solution of one run.
+        """
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ from cyclopts.exceptions import UnknownOptionError, UnusedCliTokensError
 
 import minmaxcon as mm
 from minmaxcon.cli import check, compare, listing, new_problem, predict, solve, verify
+from minmaxcon.cli.clock import Clock, LateError, command_clock
 from minmaxcon.cli.compare import ALL
 from minmaxcon.cli.options import explain, one_line, with_options
 from minmaxcon.registry import command_points
@@ -106,12 +107,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 done, 1 not done, 2 bad input.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    app = App()
     _open_streams()
+    try:
+        with command_clock(words) as clock:
+            return _run(words, clock)
+    except LateError as error:
+        return _fail(one_line(str(error)))
+
+
+def _run(words: Sequence[str], clock: Clock) -> int:
+    app = App()
     try:
         app = build_app(words)
         status = app(words, verbose=False)
         sys.stdout.flush()
+    except LateError:
+        raise  # until the clock no longer rings
     except BrokenPipeError:
         # Who read our output has read enough; what is left in the buffers must not fail again at exit.
         for stream in (sys.stdout, sys.stderr):
@@ -129,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _refuse(_usage(error, words))
     except mm.MinMaxConError as error:
+        if clock.rung:  # code that was loaded has made another error of it
+            raise clock.late from error
         return _refuse(explain(error, _options(app, words)))
     except OSError as error:
         if error.filename is None or not error.strerror:
@@ -148,6 +161,13 @@ def _open_streams() -> None:
 
 _LONG = re.compile(r"\S{300,}")
 """A word, such as a path, of which a message shows both ends."""
+
+
+def _fail(message: str) -> int:
+    """Say why a command did not do what was asked, although nothing is wrong with its input."""
+    with suppress(BrokenPipeError):
+        print(f"minmaxcon: {message}", file=sys.stderr, flush=True)
+    return NOT_DONE
 
 
 def _refuse(message: str) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 import minmaxcon as mm
+from minmaxcon.cli.clock import current_clock
 from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
 from minmaxcon.distributed import EndedError, Processes, Shards, distribute, join
@@ -81,7 +82,9 @@ def solve(
     seed
         Seed of the solve, and of the problem's data where it draws or splits any; the same seed gives the same bits.
     time_limit
-        Seconds after which the solve ends with the best feasible point so far.
+        Seconds from the start of the command, after which the solve ends with the best feasible point so far. Where
+        the problem has not been imported and loaded by then, one line says so, the exit status is 1, and nothing is
+        written.
     checkpoint
         Folder that holds the latest state of the solve, so that it can go on after whatever ends it. One that holds a
         checkpoint already is refused, unless --resume names it too.
@@ -108,6 +111,7 @@ def solve(
     """
     from minmaxcon.results import check_folder, environment, write_folder
 
+    clock = current_clock()
     processes = join() if distributed else None
     first = processes is None or processes.leader
     output = Output(json=json and first, quiet=quiet or not first)
@@ -125,16 +129,21 @@ def solve(
         if processes is not None and not isinstance(loaded.problem.data, Shards):
             loaded = replace(loaded, problem=distribute(loaded.problem, processes, sharded=False))
         chosen, method = _chosen(loaded.problem, solver, settings)
+        clock.loaded()
         limits: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "every": every}
-        kept: dict[str, Any] = {"checkpoint": checkpoint, "resume": resume}
+        kept: dict[str, Any] = {"checkpoint": checkpoint, "resume": resume, "elapsed": clock.seconds}
         solution = mm.solve(loaded.problem, method, **limits, **kept, callbacks=output.progress())
         asked = {"solver": chosen, "steps": steps, "batch_size": batch_size, "time_limit": time_limit}
         if VARIABLE in os.environ:
             asked["memory"] = os.environ[VARIABLE]  # by which files are read whole or in pieces, also to verify
         references = {}
-        for name, other in _references(loaded, solution).items():
+        others = _references(loaded, solution)
+        if others and clock.over:
+            output.note("note: no time was left for what the solution is compared with.")
+            others = {}
+        for name, other in others.items():
             folder = None if (checkpoint or resume) is None else Path(checkpoint or resume or "") / name
-            kept = {"checkpoint": folder, "resume": folder}
+            kept = {"checkpoint": folder, "resume": folder, "elapsed": clock.seconds}
             references[name] = other, mm.solve(other, method, **limits, **kept, callbacks=output.progress())
         finished = finish(loaded, solution, asked, references)
         files = {} if out is None or not first else _files(finished, output)

@@ -18,8 +18,9 @@ def verify(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Flag = Fa
 
     The problem is loaded by the options in result.json, relative paths from the current folder. Objective, constraints,
     true measures and the saved model are computed again at the recorded point; the lower bound, or the claim that no
-    point is feasible, from the recorded multipliers. Exit status 0 if every claim is confirmed, 1 if one is not, 2 for
-    bad input.
+    point is feasible, that the point is nearly stationary, or that first-order conditions hold, from the recorded
+    multipliers. What rounding would decide is not confirmed. Exit status 0 if every claim is confirmed, 1 if one is
+    not, 2 for bad input.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, StochasticMinMaxConstraint, WrappedFamily
 from minmaxcon.core.evidence import Evidence, Proved, proved, proved_of_runs
+from minmaxcon.core.first_order import Linearised, Neighbour, allowed_fall, proved_distance
 from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.modulus import ModulusEstimate, ModulusWitness, estimate_modulus
 from minmaxcon.core.needs import Needs
@@ -21,10 +22,12 @@ __all__ = [
     "Evaluation",
     "Evidence",
     "LevelProblem",
+    "Linearised",
     "MinMaxProblem",
     "ModulusEstimate",
     "ModulusWitness",
     "Needs",
+    "Neighbour",
     "Observation",
     "Oracle",
     "Outcome",
@@ -42,7 +45,9 @@ __all__ = [
     "StochasticMinMaxConstraint",
     "TrueMeasure",
     "WrappedFamily",
+    "allowed_fall",
     "estimate_modulus",
     "proved",
+    "proved_distance",
     "proved_of_runs",
 ]

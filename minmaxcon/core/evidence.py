@@ -27,7 +27,13 @@ from minmaxcon.errors import InvalidInput
 __all__ = ["AGREES", "Evidence", "Proved", "proved", "proved_of_runs"]
 
 _ROUNDING = 1e-12
-"""Allowance for rounding, relative to the sizes of the terms of a bound."""
+"""Allowance for rounding, relative to the sizes of the terms of a bound; more where the terms are very many."""
+
+_UNIT = 2.0**-52
+"""Twice the largest relative error of an operation: n terms are summed up to n - 1 of these, times their sizes."""
+
+_MEASURED = 4.0
+"""How many times the difference of two ways of summing the data a mean may be off: measured, and not proved."""
 
 _SLACK = 1e-7
 """By how much a convex function may lie below its tangent by rounding, relative to the sizes of its terms."""
@@ -40,6 +46,9 @@ _RAYS = (1.0, 0.3, 0.1, 1e-3)
 
 _ROWS, _LEAST_ROWS, _AT_ONCE = 4096, 256, 64 * 4096
 """Rows that are evaluated together: many, but fewer the more points there are, so that memory does not grow."""
+
+_OTHER_ROWS = 509
+"""Rows of a piece where the data are summed in another way, at most."""
 
 AGREES = 1e-6
 """Relative difference up to which two numbers are the same: other machines add in another order."""
@@ -70,6 +79,13 @@ class Evidence:
     near : ndarray (R, d)
         Where the search for the minimiser of the Lagrangian started that gave the bound. At a kink a bound depends on
         it, and is found again from there.
+    first : ndarray (R, d), optional
+        Feasible points, NaN where none is known, by whose objectives a solver measured the gap that counted as solved.
+    neighbour : Neighbour, optional
+        Of runs that claim near stationarity; their multipliers are then those of the proximal problem. See
+        :mod:`minmaxcon.core.first_order`.
+    linear : Linearised, optional
+        Of runs that claim first-order optimality of a true measure.
 
     Examples
     --------
@@ -82,6 +98,9 @@ class Evidence:
     weights: Any
     scaled: Any
     near: Any
+    first: Any = None
+    neighbour: Any = None
+    linear: Any = None
 
     @classmethod
     def none(cls, problem: MinMaxProblem, runs: int) -> Evidence:
@@ -207,6 +226,7 @@ def _shown(problem: MinMaxProblem, saddles: list[_Lagrangian], starts: Any, over
     """Return what the multipliers of each Lagrangian prove, from tangents near its minimisers."""
     places, closed = _minimisers(problem, saddles, starts, over)
     lines = _tangents(saddles, places)
+    _measure(saddles, places, lines)
     ends = [saddle.least(line) for saddle, line in zip(saddles, lines, strict=True)]
     tried = _around(saddles, places, [vertex for _, vertex in ends])
     faults = [one.below(one.lines) or one.below(line[None]) for one, line in zip(tried, lines, strict=True)]
@@ -249,6 +269,8 @@ class _Lagrangian:
         functions = (problem.objective, *problem.constraints)
         self.bounds = np.concatenate([[0.0], problem.bounds(1)[0]])
         self.penalty, self.fault, begin = 0.0, "", 0
+        self.rounding = max(_ROUNDING, _UNIT * (self.primal.dimension + self.y.size + self.a.size + 16))
+        self.measured = 0.0  # what summing the data in another way changes
         for i, function in enumerate(functions):
             weight = self.problem.proximal.weight if self.problem.proximal is not None else 0.0
             if y[i] > 0 and function.modulus > weight:
@@ -296,7 +318,8 @@ class _Lagrangian:
         least, vertex = (
             np.asarray(to_numpy(part), dtype=np.float64)[0] for part in self.primal.linear_minimum(gradient)
         )
-        return float(line[0] + least - _ROUNDING * (1e-300 + line[1] + abs(least))), vertex
+        terms = line[1] + np.abs(line[2:]) @ (np.abs(vertex) + np.abs(self.primal.center))
+        return float(line[0] + least - self.rounding * (1e-300 + terms) - self.measured), vertex
 
 
 def _minimisers(
@@ -318,10 +341,12 @@ def _minimisers(
     return np.asarray(found, dtype=np.float64), closed
 
 
-def _pass(saddles: list[_Lagrangian], points: list[Any], *, summed: bool = False) -> list[tuple[Any, Any, Any]]:
+def _pass(
+    saddles: list[_Lagrangian], points: list[Any], *, summed: bool = False, rows: int = _ROWS
+) -> list[tuple[Any, Any, Any]]:
     """Return value, size of the terms and gradient of each L at its points (P, d), by all rows or by ``summed`` ones.
 
-    No piece is kept, so that memory does not grow with the data.
+    No piece is kept, so that memory does not grow with the data; each has at most ``rows`` rows.
     """
     like, data, family = saddles[0].like, saddles[0].data, saddles[0].problem.family
     xp, counts = namespace(like), [len(part) for part in points]
@@ -336,7 +361,7 @@ def _pass(saddles: list[_Lagrangian], points: list[Any], *, summed: bool = False
     if summed:
         found = terms(family.means(x, data))
     else:
-        rows = min(_ROWS, max(_LEAST_ROWS, _AT_ONCE // len(x)))
+        rows = min(rows, max(_LEAST_ROWS, _AT_ONCE // len(x)))
         found = data.summed(lambda batch: terms(family.evaluate(x, batch)), rows)
     cuts = np.cumsum(counts)[:-1]
     parts = [np.split(np.asarray(to_numpy(part), dtype=np.float64), cuts) for part in found]
@@ -351,6 +376,22 @@ def _tangents(saddles: list[_Lagrangian], places: list[Any]) -> list[Any]:
         g = slope[0]
         found.append(np.concatenate([[value[0] - g @ u, size[0] + np.abs(g) @ np.abs(u)], g]))
     return found
+
+
+def _measure(saddles: list[_Lagrangian], places: list[Any], lines: list[Any]) -> None:
+    """Note of each Lagrangian by how much bounds from its tangents may be off as the functions' own sums are rounded.
+
+    What a family computes of a batch is its own, in float64. So the rows are cut in other pieces, summed again, and
+    the differences of value and gradient, times a factor, are what a bound allows for.
+    """
+    rows = int(saddles[0].data.size or 1)
+    again = _pass(saddles, [u[None] for u in places], rows=max(1, min(_OTHER_ROWS, rows // 3)))
+    for saddle, u, line, (value, _, slope) in zip(saddles, places, lines, again, strict=True):
+        turned = slope[0] - line[2:]
+        lost = abs(float(value[0]) - float(line[0] + line[2:] @ u))
+        reach = 2.0 * math.sqrt(2.0 * saddle.primal.squared_diameter)  # no two points of X lie farther apart
+        lost += reach * float(np.asarray(to_numpy(saddle.primal.dual_norm(turned))))
+        saddle.measured = _MEASURED * lost if math.isfinite(lost) else math.inf
 
 
 def _everywhere(saddles: list[_Lagrangian], points: list[Any]) -> list[tuple[Any, Any, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minmaxcon.metrics.auc import auc, auc_gap
+from minmaxcon.metrics.auc import auc, auc_gap, exact_auc
 from minmaxcon.metrics.intervals import AUCEstimate, AUCStatistic, auc_gap_with_interval, auc_with_interval
 from minmaxcon.metrics.pair_counts import PairCounts, ScoreRuns
 
@@ -15,4 +15,5 @@ __all__ = [
     "auc_gap",
     "auc_gap_with_interval",
     "auc_with_interval",
+    "exact_auc",
 ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "checked_pairs",
     "checked_row_weight",
     "checked_scores",
+    "exact_auc",
 ]
 
 Floats = NDArray[np.float64]
@@ -80,12 +82,40 @@ def checked_pairs(pairs: Sequence[Any], rows: int) -> list[tuple[Mask, Mask]]:
 
 def _auc_of_run(a: NDArray[Any], b: NDArray[Any], tie_weight: int) -> float:
     """Return (2 wins + tie_weight ties) / (2 pairs): exact integers until the division."""
-    if not a.size or not b.size:
-        return math.nan
+    return _doubled_wins(a, b, tie_weight) / (2 * a.size * b.size) if a.size and b.size else math.nan
+
+
+def _doubled_wins(a: NDArray[Any], b: NDArray[Any], tie_weight: int) -> int:
+    """Return 2 wins + tie_weight ties of all pairs."""
     a, b = np.sort(a), np.sort(b)
     below = int(np.searchsorted(b, a, side="left").sum())
     ties = int(np.searchsorted(b, a, side="right").sum()) - below
-    return (2 * below + tie_weight * ties) / (2 * a.size * b.size)
+    return 2 * below + tie_weight * ties
+
+
+def exact_auc(scores_a: Any, scores_b: Any) -> Fraction:
+    r"""Return :math:`\Pr(h > h') + \frac12 \Pr(h = h')` between two sets of scores as the rational number that it is.
+
+    Parameters
+    ----------
+    scores_a, scores_b : array (n_a,) and (n_b,)
+        Scores h and h' of the two sets, in any unit.
+
+    Raises
+    ------
+    InvalidInput
+        Scores that are not numbers, not finite (the first such row is named), or of another shape; an empty set.
+
+    Examples
+    --------
+    >>> exact_auc([2.0, 3.0, 4.0], [1.0, 2.0, 5.0])
+    Fraction(1, 2)
+    """
+    a, b = checked_scores("scores_a", scores_a, (1,)), checked_scores("scores_b", scores_b, (1,))
+    for name, scores in (("scores_a", a), ("scores_b", b)):
+        if not scores.size:
+            raise InvalidInput(name, "no scores", "a set is empty, and an AUC needs both.")
+    return Fraction(_doubled_wins(a, b, 1), 2 * a.size * b.size)
 
 
 def _weighted_auc_of_run(

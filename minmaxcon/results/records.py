@@ -8,6 +8,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,6 +69,24 @@ class CertificateRecord(_Record):
     confidence: float
 
 
+class ProximalRecord(_Record):
+    """What near stationarity rests on beside multipliers of the proximal problem.
+
+    Fields as in :class:`minmaxcon.core.Neighbour`: the weight, a feasible point, and the claimed distance.
+    """
+
+    weight: FiniteFloat
+    point: list[FiniteFloat]
+    distance: FiniteFloat
+
+
+class LinearRecord(_Record):
+    """What first-order optimality of a true measure rests on; fields as in :class:`minmaxcon.core.Linearised`."""
+
+    multipliers: list[FiniteFloat]
+    fall: FiniteFloat
+
+
 class EvidenceRecord(_Record):
     """What the claims of a run rest on, so that others can check them (``minmaxcon verify``).
 
@@ -80,12 +99,21 @@ class EvidenceRecord(_Record):
         absent where nothing is proved by multipliers.
     near : list of float
         Where the search for the minimiser of their Lagrangian starts.
+    first : list of float
+        A feasible point whose objective the gap of a solved run is relative to.
+    proximal : ProximalRecord
+        Of a run that claims near stationarity; the multipliers are then those of the proximal problem.
+    linear : LinearRecord
+        Of a run that claims first-order optimality of a true measure.
     """
 
     x: list[FiniteFloat]
     weights: list[FiniteFloat] | None = None
     scaled: list[FiniteFloat] | None = None
     near: list[FiniteFloat] | None = None
+    first: list[FiniteFloat] | None = None
+    proximal: ProximalRecord | None = None
+    linear: LinearRecord | None = None
 
 
 def _known_status(status: str) -> str:
@@ -244,7 +272,7 @@ def _cell(value: Any) -> Any:
     return "" if isinstance(value, float) and math.isnan(value) else value
 
 
-_ABSENT = ("train", "validation", "test", "evidence", "weights", "scaled", "near")
+_ABSENT = ("train", "validation", "test", "evidence", "weights", "scaled", "near", "first", "proximal", "linear")
 
 
 def _without_absent(value: Any) -> Any:
@@ -355,13 +383,14 @@ def record(
     """
     worst = max(measured["constraints"])
     feasible = bool(worst <= FEASIBLE)
-    reason = str(solution.reason)
+    status, reason = str(solution.status), str(solution.reason)
     if solution.status is Status.SOLVED and not feasible:
+        status = str(Status.BUDGET)
         reason += f" But measured again outside the solver a constraint is violated by {worst:.3g}."
     certificate: Certificate = solution.certificate
     bounds = {name: getattr(certificate, name) for name in ("kind", "upper", "lower", "gap", "confidence")}
     return RunRecord(
-        status=str(solution.status),
+        status=status,
         feasible=feasible,
         objective=plain(measured["objective"]),
         constraints=plain(measured["constraints"]),
@@ -380,10 +409,22 @@ def record(
 
 def _evidence(solution: Solution) -> EvidenceRecord:
     """Return the point of one run, and the multipliers that prove what it claims."""
-    multipliers: dict[str, list[float]] = {}
-    if solution.evidence is not None and np.isfinite(solution.evidence.weights).all():
-        multipliers = {name: getattr(solution.evidence, name)[0].tolist() for name in ("weights", "scaled", "near")}
-    return EvidenceRecord(x=np.asarray(solution.x, dtype=np.float64).tolist(), **multipliers)
+    found, x = solution.evidence, np.asarray(solution.x, dtype=np.float64).tolist()
+    kept: dict[str, Any] = {}
+    if found is None:
+        return EvidenceRecord(x=x)
+    if np.isfinite(found.weights).all():
+        kept = {name: getattr(found, name)[0].tolist() for name in ("weights", "scaled", "near")}
+    if found.first is not None and np.isfinite(found.first).all():
+        kept["first"] = found.first[0].tolist()
+    if solution.status is Status.SOLVED:
+        for name, record_of, part in (
+            ("proximal", ProximalRecord, found.neighbour),
+            ("linear", LinearRecord, found.linear),
+        ):
+            if part is not None and all(np.isfinite(getattr(part, field.name)).all() for field in fields(part)):
+                kept[name] = record_of(**{field.name: getattr(part, field.name)[0].tolist() for field in fields(part)})
+    return EvidenceRecord(x=x, **kept)
 
 
 def versions() -> dict[str, Any]:

@@ -5,26 +5,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.core import MinMaxProblem, RefreshedProblem, Status, proved
+from minmaxcon.core import MinMaxProblem, Proved, RefreshedProblem, Status, allowed_fall, proved
 from minmaxcon.core.evidence import AGREES
-from minmaxcon.core.source import in_double
+from minmaxcon.core.first_order import distance_of, no_proximal_problem
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
 from minmaxcon.memory import VARIABLE, parsed
-from minmaxcon.registry import ProblemPlugin, SavesModels, load_problem
+from minmaxcon.registry import Encloses, ProblemPlugin, SavesModels, load_problem
 from minmaxcon.registry import plugin as plugin_named
+from minmaxcon.results.enclosed import Enclosed, function_values, too_close
 from minmaxcon.results.machine import environment
-from minmaxcon.results.records import FEASIBLE, RunRecord, RunsRecord, plain, read_result
+from minmaxcon.results.records import FEASIBLE, EvidenceRecord, RunRecord, RunsRecord, plain, read_result
 from minmaxcon.results.saved_models import read_model
 
 __all__ = ["Finding", "verify"]
 
-_ROWS = 4096
+_SINGLE = 1e-4
+"""Relative difference up to which numbers agree of which one was computed in single precision."""
+
+_WEAKER = 0.1
+"""By this share more than the tolerance a claim of a solve may be found again: lower bounds are found anew."""
+
+_AS_SMALL = 2.5
+"""How many times its tolerance the gradient's part of first-order optimality may be."""
+
+_DRAWN, _NEARBY = 32, 2.0
+"""Points towards which the objective is looked at for what it varies by nearby, and the factor that chance may cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +49,7 @@ class Finding:
         The run.
     claim : str
         What is claimed: ``x``, ``objective``, ``constraints``, ``feasible``, ``train``, ``test``, ``model``, ``upper``,
-        ``lower`` or ``status``.
+        ``lower``, ``distance`` (of the proximal point), ``fall`` (that first-order optimality allows) or ``status``.
     confirmed : bool
         Whether it holds.
     text : str
@@ -54,8 +66,9 @@ def verify(folder: str | Path) -> list[Finding]:
     """Check what a result folder claims, from its point and multipliers and from the data.
 
     The problem is loaded anew by its recorded options. Objective, constraints and measures are computed again at the
-    recorded point; lower bounds and claims of infeasibility from the recorded multipliers, by
-    :func:`minmaxcon.core.proved`.
+    recorded point; lower bounds, claims of infeasibility and of near stationarity from the recorded multipliers, by
+    :func:`minmaxcon.core.proved`; first-order optimality of a true measure by :func:`minmaxcon.core.allowed_fall`.
+    Where a number is nearer to its limit than rounding, the claim is not confirmed, and the finding says so.
 
     Parameters
     ----------
@@ -130,7 +143,7 @@ class _Checks:
     def all(self) -> list[Finding]:
         return [Finding(self.run, *found) for found in self._each()]
 
-    def _each(self) -> Iterator[tuple[str, bool, str]]:
+    def _each(self) -> Iterator[_Found]:
         record, problem, evidence = self.record, self.problem, self.record.evidence
         if evidence is None:
             raise DataError(str(self.model.parent / "result.json"), "evidence is missing: an older version wrote it.")
@@ -145,20 +158,28 @@ class _Checks:
                 "the data are a stream: what holds on it holds with a confidence, and is not computed again.",
             )
             return
-        objective, constraints = _values(problem, x)
-        yield "objective", *_compared(record.objective, objective)
-        yield "constraints", *_compared(record.constraints, constraints.tolist())
-        worst = float(constraints.max())
-        feasible = worst <= FEASIBLE
-        yield "feasible", feasible == record.feasible, f"the largest f_i - b_i is {worst:.6g}."
-        yield from self._measures(x)
+        measured = self.plugin.evaluate(self.problem, x.copy())
+        objective, excess, allowed = _values(problem, x)
+        own = measured.get("values")
+        yield "objective", *_compared(record.objective, objective.middle, allowed)
+        yield "constraints", *_compared(record.constraints, [one.middle for one in excess], allowed)
+        if own is not None:  # by code that shares nothing with the solvers
+            excess = [Enclosed.around(float(v), 0.0).minus(b) for v, b in zip(own, problem.bounds()[0], strict=True)]
+        if isinstance(self.plugin, Encloses) and (exact := self.plugin.enclosed(problem, x.copy())) is not None:
+            excess = [Enclosed(*each).minus(b) for each, b in zip(exact, problem.bounds()[0].tolist(), strict=True)]
+        feasible, said = _feasible(excess)
+        yield "feasible", feasible is not None and feasible == record.feasible, said
+        yield from self._measures(measured)
         if isinstance(self.plugin, SavesModels):
             yield "model", *self._model(self.plugin, x)
-        yield from self._bounds(x, objective, feasible)
+        if record.certificate.upper is not None:
+            holds = feasible is True and record.certificate.upper >= objective.low - AGREES * (1.0 + abs(objective.low))
+            told = "feasible" if feasible else "not feasible"
+            yield "upper", holds, f"the point is {told}, with {objective.middle:.9g}."
+        yield from self._claims(x, objective, feasible is True, evidence)
 
-    def _measures(self, x: Any) -> Iterator[tuple[str, bool, str]]:
+    def _measures(self, measured: Mapping[str, Any]) -> Iterator[_Found]:
         """Compare the plug-in's true measures, those that its evaluation of this solution alone gives."""
-        measured = self.plugin.evaluate(self.problem, x.copy())
         for part in ("train", "validation", "test"):
             told, found = getattr(self.record, part), plain(measured.get(part))
             if told is not None:
@@ -176,67 +197,179 @@ class _Checks:
             return False, f"it holds {sorted(saved)}, and the point gives {sorted(own)}."
         return _compared({name: saved[name].tolist() for name in saved}, {name: own[name].tolist() for name in own})
 
-    def _bounds(self, x: Any, objective: float, feasible: bool) -> Iterator[tuple[str, bool, str]]:
-        """Check upper and lower bound, and the status that rests on them."""
-        record, told, evidence = self.record, self.record.certificate, self.record.evidence
-        scale = AGREES * (1.0 + abs(objective))
-        if told.upper is not None:
-            holds = feasible and told.upper >= objective - scale
-            yield "upper", holds, f"the point is {'feasible' if feasible else 'not feasible'}, with {objective:.9g}."
+    def _claims(self, x: Any, objective: Enclosed, feasible: bool, evidence: EvidenceRecord) -> Iterator[_Found]:
+        """Check the lower bound, or what stands in its place, and the status that rests on it."""
+        solved = self.record.status == str(Status.SOLVED)
+        if isinstance(self.problem, RefreshedProblem):
+            if evidence.linear is not None:
+                yield from self._fall(x, objective, feasible, evidence)
+            elif solved:
+                yield "status", False, "there are no multipliers by which first-order optimality could be checked."
+            if self.record.status == str(Status.INFEASIBLE):
+                yield "status", False, "multipliers prove nothing of true measures, which are not convex."
+            return
         proof = None
-        if evidence is not None and evidence.weights is not None and not isinstance(self.problem, RefreshedProblem):
+        if evidence.proximal is not None:
+            yield from self._distance(x, feasible, evidence)
+            solved = False  # by that, and the multipliers are of another problem
+        elif evidence.weights is not None:
             near = x if evidence.near is None or len(evidence.near) != len(x) else np.array(evidence.near)
             proof = proved(self.problem, evidence.weights, evidence.scaled or [], near=near)
-        if told.lower is not None:
+        lower, nothing = self.record.certificate.lower, "there are no multipliers that prove it."
+        if lower is not None:
             if proof is None or proof.fault:
-                yield "lower", False, proof.fault if proof else "there are no multipliers that prove it."
+                yield "lower", False, proof.fault if proof else nothing
             else:
-                yield "lower", proof.confirms(told.lower, objective), f"the multipliers prove {proof.lower:.9g} <= f*."
-        if record.status == str(Status.INFEASIBLE):
+                confirmed = proof.confirms(lower, objective.middle)
+                yield "lower", confirmed, f"the multipliers prove {proof.lower:.9g} <= f*."
+        if self.record.status == str(Status.INFEASIBLE):
             holds = proof is not None and not proof.fault and proof.excess > 0
             text = f"every point violates the constraints by at least {proof.excess:.6g}." if proof and holds else ""
-            yield "status", holds, text or (proof.fault if proof else "there are no multipliers that prove it.")
-        elif record.status == str(Status.SOLVED):
-            holds = feasible and proof is not None and not proof.fault and math.isfinite(proof.lower)
-            gap = f"the point is within {objective - proof.lower:.3g} of the optimum." if proof and holds else ""
-            missing = "solved rests on first-order conditions, which multipliers of a lower bound do not prove."
-            yield "status", holds, gap or (proof.fault if proof and proof.fault else missing)
+            yield "status", holds, text or (proof.fault if proof else nothing)
+        elif solved:
+            yield "status", *self._solved(x, objective, feasible, proof, evidence.first)
+
+    def _setting(self, name: str) -> float | None:
+        """Return a number that was set of the solver."""
+        settings = self.record.settings.get("solver_settings")
+        value = settings.get(name) if isinstance(settings, Mapping) else None
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+    def _solved(
+        self, x: Any, objective: Enclosed, feasible: bool, proof: Proved | None, first: list[float] | None
+    ) -> tuple[bool, str]:
+        """Tell whether the point is feasible and optimal within the tolerance."""
+        tolerance = self._setting("tolerance")
+        if proof is None or proof.fault or not math.isfinite(proof.lower):
+            return False, (proof.fault if proof else "") or "there are no multipliers that prove it."
+        if not feasible:
+            return False, "the point is not known to be feasible."
+        if tolerance is None:
+            return False, "settings.solver_settings has no tolerance, which solved is about."
+        gap, unit = objective.high - proof.lower, AGREES * (1.0 + abs(objective.high))
+        text = f"the point is within {max(gap, 0.0):.3g} of the optimum"
+        begin = np.array(first if first is not None and len(first) == len(x) else self.problem.start_point(1)[0])
+        span, near = self._yardsticks(x, np.asarray(to_numpy(begin), dtype=np.float64), proof.lower)
+        for yardstick, factor, what in (
+            (span, 1.0, "of what the first feasible point lacks"),
+            (near, _NEARBY, "of what the objective varies by nearby"),
+        ):
+            if gap <= (1.0 + _WEAKER) * tolerance * factor * yardstick + unit:
+                share = f", {max(gap, 0.0) / yardstick:.2g} {what}" if yardstick > 0 else ""
+                return True, f"{text}{share}."
+        return False, f"{text}, and not within the tolerance of {tolerance:g} times {max(span, near):.3g}."
+
+    def _yardsticks(self, x: Any, first: Any, lower: float) -> tuple[float, float]:
+        """Return the objective's excess at a feasible point over the lower bound, and by how much it varies near there.
+
+        0 where the first point is none of the set, or not feasible.
+        """
+        primal = self.problem.primal
+        usable = bool(np.isfinite(first).all()) and bool(np.asarray(to_numpy(primal.contains(first, 1e-6))))
+        here = first if usable else x
+        share = self._setting("least_span")
+        drawn = np.asarray(primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
+        around = here + (_SPAN if share is None else share) * (drawn - here)
+        with np.errstate(all="ignore"):
+            values, errors = function_values(self.problem, np.concatenate([here[None], around]))
+        excess = (values[0] - errors[0])[1:] - self.problem.bounds()[0]
+        span = values[0, 0] - lower if usable and excess.max() <= FEASIBLE else 0.0
+        varies = np.abs(values[1:, 0] - values[0, 0])
+        return max(float(np.nan_to_num(span)), 0.0), float(np.max(varies, initial=0.0, where=np.isfinite(varies)))
+
+    def _distance(self, x: Any, feasible: bool, evidence: EvidenceRecord) -> Iterator[_Found]:
+        """Check near stationarity: how far the proximal point can be."""
+        told, problem = evidence.proximal, self.problem
+        if told is None:
+            return
+        other = np.array(told.point, dtype=np.float64)
+        fault, found = no_proximal_problem(problem, told.weight, other), math.inf
+        if not fault:
+            proximal = problem.with_proximal(x, told.weight)
+            near = x if evidence.near is None or len(evidence.near) != len(x) else np.array(evidence.near)
+            proof = proved(proximal, evidence.weights or [], evidence.scaled or [], near=near)
+            upper, excess, _ = _values(proximal, other)
+            beside, said = _feasible(excess)
+            if proof.fault or not math.isfinite(proof.lower):
+                fault = proof.fault or "the multipliers prove no bound."
+            elif beside is not True:
+                fault = f"of the point beside it in the proximal problem {said}"
+            else:
+                step = float(np.asarray(to_numpy(problem.primal.norm(other - x)))) * (1.0 + 1e-12)
+                found = distance_of(step, upper.high, proof.lower, told.weight - problem.modulus)
+        size = AGREES * (1.0 + float(np.linalg.norm(x)))
+        text = fault or f"the proximal point (weight {told.weight:.4g}) is proved to lie within {found:.4g}."
+        yield "distance", found <= (1.0 + _WEAKER) * told.distance + size, text
+        if self.record.status == str(Status.SOLVED):
+            tolerance = self._setting("tolerance")
+            if fault or not feasible or tolerance is None:
+                missing = fault or (
+                    "the point is not known to be feasible." if not feasible else "no tolerance is recorded."
+                )
+                yield "status", False, missing
+            else:
+                holds = found <= (1.0 + _WEAKER) * tolerance + size
+                yield "status", holds, f"nearly stationary within {found:.4g}; the tolerance is {tolerance:g}."
+
+    def _fall(self, x: Any, objective: Enclosed, feasible: bool, evidence: EvidenceRecord) -> Iterator[_Found]:
+        """Check first-order optimality of a true measure."""
+        told = evidence.linear
+        if told is None or not isinstance(self.problem, RefreshedProblem):
+            return
+        found, scale = allowed_fall(self.problem, x, told.multipliers), 1.0 + abs(objective.middle)
+        single = self.problem.data.like.dtype.itemsize < 8
+        slack = (_SINGLE if single else AGREES) * scale
+        text = found.fault or f"first-order optimality allows the objective to fall by {found.total:.3g}."
+        yield "fall", not found.fault and found.total <= (1.0 + _WEAKER) * told.fall + slack, text
+        if self.record.status == str(Status.SOLVED):
+            tolerance = self._setting("tolerance")
+            if found.fault or not feasible or tolerance is None:
+                missing = "the target is not known to be met." if not feasible else "no tolerance is recorded."
+                yield "status", False, found.fault or missing
+            else:
+                parts = f"{found.curved:.2g} by the gradient, {found.room:.2g} by the room that the target leaves"
+                holds = found.curved <= _AS_SMALL * tolerance * scale + slack
+                yield "status", holds, f"the true measure meets its target; of the fall {parts}."
 
 
-def _values(problem: MinMaxProblem, x: Any) -> tuple[float, Any]:
-    """Return the objective and :math:`f_i - b_i` (m,) at a point, in float64."""
-    like = namespace(problem.data.like).double(problem.data.like)
-    point = namespace(like).asarray(x[None], like)
-    bounds = problem.bounds(1)[0]
-    if isinstance(problem, RefreshedProblem):
-        seen = problem.measure.observe(point)
-        constraints = np.asarray(seen.values, dtype=np.float64)[0] - bounds
-        if seen.objective is not None:
-            return float(np.asarray(seen.objective[0])[0]), constraints
-        return float(_functions(problem, point)[0]), constraints
-    values = _functions(problem, point)
-    return float(values[0]), values[1:] - bounds
+_Found = tuple[str, bool, str]
+
+_SPAN = 1e-3
+"""How far towards other points the objective is looked at for what it varies by, where no setting says so."""
 
 
-def _functions(problem: MinMaxProblem, point: Any) -> Any:
-    """Return the values of objective and constraints (1 + m,)."""
-    parts = []
-    for share, batch in in_double(problem.data).chunks(_ROWS):
-        found = problem.family.evaluate(point, batch)
-        parts.append([share * np.asarray(to_numpy(part), dtype=np.float64)[0] for part in (found.F, found.G)])
-    F, G = (np.array([math.fsum(column) for column in zip(*side, strict=True)]) for side in zip(*parts, strict=True))
-    values, begin = F.copy(), 0
-    for i, function in enumerate(problem.family.constraints):
-        if function.dual is not None:
-            mine = G[begin : begin + function.dual.dimension]
-            begin += function.dual.dimension
-            values[i] += float(np.asarray(function.dual.maximize(mine[None])[1])[0])
-    return values
+def _feasible(excess: list[Enclosed]) -> tuple[bool | None, str]:
+    """Tell whether no constraint is violated, None where rounding would decide it, and say what was found."""
+    worst = max(excess, key=lambda one: one.high)
+    known = [one.at_most(FEASIBLE) for one in excess]
+    if False in known:
+        return False, f"the largest f_i - b_i is {worst.middle:.6g}."
+    if None in known:
+        return None, too_close("the largest f_i - b_i", worst, FEASIBLE)
+    exactly = ", in exact fractions" if isinstance(worst.low, Fraction) else ""
+    return True, f"the largest f_i - b_i is {worst.middle:.6g}{exactly}."
 
 
-def _compared(told: Any, found: Any) -> tuple[bool, str]:
+def _values(problem: MinMaxProblem, x: Any) -> tuple[Enclosed, list[Enclosed], float]:
+    """Return the objective and :math:`f_i - b_i` at a point, and up to which difference numbers told of it agree."""
+    bounds = problem.bounds(1)[0].tolist()
+    if not isinstance(problem, RefreshedProblem):
+        values, errors = (part[0] for part in function_values(problem, x[None]))
+        found = [Enclosed.around(float(v), float(e)) for v, e in zip(values, errors, strict=True)]
+        return found[0], [one.minus(b) for one, b in zip(found[1:], bounds, strict=True)], AGREES
+    point = namespace(problem.data.like).asarray(x[None], problem.data.like)
+    seen = problem.measure.observe(point)
+    excess = [Enclosed.around(float(v), 0.0).minus(b) for v, b in zip(np.asarray(seen.values)[0], bounds, strict=True)]
+    allowed = _SINGLE if problem.data.like.dtype.itemsize < 8 else AGREES
+    if seen.objective is not None:
+        return Enclosed.around(float(np.asarray(seen.objective[0])[0]), 0.0), excess, allowed
+    values, errors = (part[0] for part in function_values(problem, x[None]))
+    return Enclosed.around(float(values[0]), float(errors[0])), excess, allowed
+
+
+def _compared(told: Any, found: Any, allowed: float = AGREES) -> tuple[bool, str]:
     """Tell whether two values of JSON agree, and where they do not."""
-    where = _difference(told, found, "")
+    where = _difference(told, found, "", allowed)
     if where is None:
         return True, "computed again, it agrees." if isinstance(
             told, Mapping | list
@@ -245,13 +378,13 @@ def _compared(told: Any, found: Any) -> tuple[bool, str]:
     return False, f"{place.lstrip('.') or 'it'} is recorded as {one!r:.40}, and computed again as {other!r:.40}."
 
 
-def _difference(told: Any, found: Any, place: str) -> tuple[str, Any, Any] | None:
+def _difference(told: Any, found: Any, place: str, allowed: float) -> tuple[str, Any, Any] | None:
     if isinstance(told, Mapping) and isinstance(found, Mapping) and told.keys() == found.keys():
         pairs = [(f"{place}.{name}", told[name], found[name]) for name in told]
     elif isinstance(told, list) and isinstance(found, list) and len(told) == len(found):
         pairs = [(f"{place}[{i}]", one, other) for i, (one, other) in enumerate(zip(told, found, strict=True))]
     elif isinstance(told, int | float) and isinstance(found, int | float):
-        return None if abs(told - found) <= AGREES * (1.0 + abs(found)) else (place, told, found)
+        return None if abs(told - found) <= allowed * (1.0 + abs(found)) else (place, told, found)
     else:
         return None if told == found else (place, told, found)
-    return next((where for place, one, other in pairs if (where := _difference(one, other, place))), None)
+    return next((where for place, one, other in pairs if (where := _difference(one, other, place, allowed))), None)

@@ -10,7 +10,18 @@ import numpy as np
 
 from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import number, whole
-from minmaxcon.core import MinMaxProblem, Needs, Outcome, Points, Position, RunsState, Solver, Start, Status
+from minmaxcon.core import (
+    MinMaxProblem,
+    Needs,
+    Neighbour,
+    Outcome,
+    Points,
+    Position,
+    RunsState,
+    Solver,
+    Start,
+    Status,
+)
 from minmaxcon.core.runs import put_runs, take_runs, where_runs, zero_rows
 from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
@@ -214,6 +225,8 @@ class IQRC(Solver):
         else:
             weight = self._rule(problem).first(problem, points.x)
         searchable = problem.data.size is not None and all(c.modulus <= 0 for c in problem.constraints)
+        nobody = Neighbour.none(runs, problem.primal.dimension)
+        begun["evidence"] = replace(begun["evidence"], neighbour=nobody)
         return IQRCState(
             **begun,
             best=points,
@@ -280,7 +293,8 @@ class IQRC(Solver):
             better[i] = worst < old.violation[i]
         if found.evidence is not None:
             hopeless = np.array([status is Status.INFEASIBLE for status in found.status])
-            proof = where_runs(hopeless, found.evidence, take_runs(state.evidence, runs))
+            known = take_runs(state.evidence, runs)
+            proof = where_runs(hopeless, replace(found.evidence, first=None, neighbour=known.neighbour), known)
             state = replace(state, evidence=put_runs(state.evidence, runs, proof))
         points = put_runs(state.points, runs, where_runs(better, found.points, old))
         state = replace(state.judged(verdicts), seeking=seeking, points=points, best=points, picked=points)
@@ -318,6 +332,16 @@ class IQRC(Solver):
         # The proof is about the centre, which therefore must be feasible, and is what the run ends with.
         broken = np.array([status in (Status.DIVERGED, Status.INCONSISTENT) for status in found.status])
         certified = (stationarity <= self.tolerance) & center.feasible & ~broken
+        evidence = state.evidence
+        if found.evidence is not None:
+            beside = Neighbour(weight, np.asarray(to_numpy(found.x), dtype=np.float64), stationarity)
+            proof_of = replace(found.evidence, first=None, neighbour=beside)
+            known = take_runs(evidence, runs)
+            if known.neighbour is None:  # a checkpoint of an older version
+                known = replace(known, neighbour=Neighbour.none(len(runs), problem.primal.dimension))
+                whole = Neighbour.none(len(state.status), problem.primal.dimension)
+                evidence = replace(evidence, neighbour=whole)
+            evidence = put_runs(evidence, runs, where_runs(certified, proof_of, known))
         elsewhere = np.asarray(to_numpy((picked.x != center.x).any(axis=-1)))
         verdicts, rows = {}, []
         for i, j in enumerate(map(int, runs)):
@@ -356,6 +380,7 @@ class IQRC(Solver):
         drawn = (state.origin.jumped(2 * outer).rng().random() * outer < 1.0) & ~certified
         return replace(
             state.judged(verdicts),
+            evidence=evidence,
             points=put_runs(state.points, runs, new),
             best=put_runs(state.best, runs, where_runs(new.better(best) | certified, new, best)),
             picked=put_runs(state.picked, runs, where_runs(drawn, new, picked)),

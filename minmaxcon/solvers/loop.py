@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import finite_array, number, seed_number, whole
 from minmaxcon.core import (
     Certificate,
+    Evidence,
     MinMaxProblem,
     Needs,
     Outcome,
@@ -32,6 +33,7 @@ from minmaxcon.core import (
     proved_of_runs,
 )
 from minmaxcon.core.compiled import uncompiled
+from minmaxcon.core.first_order import ProvedDistance, proved_distance
 from minmaxcon.core.runs import take_runs
 from minmaxcon.errors import EngineWarning, InvalidInput
 from minmaxcon.solvers.checkpoint import open_checkpoints, settings_of
@@ -129,6 +131,7 @@ def solve(
     seed: int = 0,
     x0: Any = None,
     time_limit: float | None = None,
+    elapsed: float = 0.0,
     budget: int | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: str | Path | None = None,
@@ -149,6 +152,8 @@ def solve(
         Where to start instead of the problem's own point.
     time_limit : float, optional
         Seconds of wall-clock time.
+    elapsed : float
+        Seconds of this limit that were spent before the solve, as on loading data.
     budget : int, optional
         Largest number of oracle steps; the solve may exceed it by one piece of work.
     callbacks : sequence of callable
@@ -196,7 +201,8 @@ def solve(
         time_limit = number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)
     if budget is not None:
         budget = whole("budget", budget)
-    clock = _Clock(time_limit, problem.data)
+    elapsed = number("elapsed", elapsed, "must be a number of seconds, at least 0.", least=0.0)
+    clock = _Clock(None if time_limit is None else time_limit - elapsed, problem.data)
     keeper, saved = open_checkpoints(
         problem,
         lambda: settings_of(problem, solver, seed_number("seed", seed), x0),
@@ -320,20 +326,20 @@ def _solution(
         if undeclared is not None and status is Status.BUDGET:
             need = f"nothing is proved, as {undeclared!r} declares neither convex = True nor weak_convexity."
             reason = f"{reason[:-1]}; {need}"
-        found = checked.get(j)  # that no point is feasible does not rest on a bound of the objective
-        solved = status is Status.SOLVED
-        if found and (found.fault or (solved and not found.confirms(lower, float(outcome.objective[j])))):
+        found = checked.get(j)
+        if found and not found.confirmed:
+            lower = found.lower
             if found.cut:  # neither confirmed nor refuted
                 cause = f"{clock.signals[0]} came" if clock.signals else "the time ended"
                 status = Status.INTERRUPTED if clock.signals else Status.BUDGET
-                reason, lower = f"{cause} before this was confirmed: {reason}", found.lower
+                reason = f"{cause} before this was confirmed: {reason}"
             elif found.fault:
                 status, reason, lower = Status.INCONSISTENT, f"the multipliers prove nothing: {found.fault}", -np.inf
             else:
-                status = Status.BUDGET
-                proof = f"the multipliers prove f* >= {found.lower:.6g} and not {lower:.6g}"
-                reason = f"{proof}, so it is open whether {reason}"
-                lower = found.lower
+                status, reason = Status.BUDGET, f"{found.instead}, so it is open whether {reason}"
+        elif found and np.isfinite(found.distance):
+            text = f"the proximal point (weight {found.weight:.3g}) is proved to lie within {found.distance:.3g}"
+            reason = f"nearly stationary: {text}."
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
         certificates.append(_certificate(outcome, j, bool(feasible[j]), lower))
@@ -354,8 +360,18 @@ def _solution(
         samples=outcome.samples,
         seconds=0.0,
         settings=settings,
-        evidence=outcome.evidence,
+        evidence=_claimed(outcome.evidence, checked),
     )
+
+
+def _claimed(evidence: Evidence | None, checked: Mapping[int, _Check]) -> Evidence | None:
+    """Return the evidence, with the distances from proximal points that were proved of it."""
+    found = {j: one.distance for j, one in checked.items() if one.confirmed and np.isfinite(one.distance)}
+    if evidence is None or not found:
+        return evidence
+    distance = np.array(evidence.neighbour.distance)
+    distance[list(found)] = list(found.values())
+    return replace(evidence, neighbour=replace(evidence.neighbour, distance=distance))
 
 
 def _undeclared(problem: MinMaxProblem) -> str | None:
@@ -365,18 +381,72 @@ def _undeclared(problem: MinMaxProblem) -> str | None:
     return next((f.name for f in problem.family.constraints if np.isinf(f.modulus)), None)
 
 
-def _checked(problem: MinMaxProblem, outcome: Outcome, over: Callable[[], bool]) -> dict[int, Proved]:
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """What the multipliers of a run prove of its claim: all of it, or a bound ``lower`` and, in words, ``instead``.
+
+    Of a proximal point, of this ``weight``, they prove a ``distance``, which is what the run then claims.
+    """
+
+    confirmed: bool
+    fault: str
+    cut: bool
+    lower: float
+    instead: str = ""
+    distance: float = np.nan
+    weight: float = np.nan
+
+    @classmethod
+    def of_nothing(cls) -> _Check:
+        """Return that of a claim without evidence."""
+        return cls(False, "", False, -np.inf, "the solver brings no multipliers that prove it")
+
+    @classmethod
+    def of_bound(cls, found: Proved, status: Status, lower: float, objective: float) -> _Check:
+        """Return that of a lower bound, or of that no point is feasible, which rests on the constraints alone."""
+        solved = found.confirms(lower, objective) and np.isfinite(found.lower)
+        confirmed = bool(solved) if status is Status.SOLVED else found.excess > 0
+        instead = f"the multipliers prove f* >= {found.lower:.6g} and not {lower:.6g}"
+        if status is Status.INFEASIBLE:
+            instead = "the multipliers do not prove that no point is feasible"
+        return cls(confirmed, found.fault, found.cut, found.lower, instead)
+
+    @classmethod
+    def of_distance(cls, found: ProvedDistance, claimed: float, weight: float) -> _Check:
+        """Return that of the distance of a proximal point."""
+        instead = f"the multipliers prove a distance of {found.distance:.3g} and not {claimed:.3g}"
+        return cls(found.confirms(claimed), found.fault, found.cut, -np.inf, instead, found.distance, weight)
+
+
+def _checked(problem: MinMaxProblem, outcome: Outcome, over: Callable[[], bool]) -> dict[int, _Check]:
     """Return what their multipliers prove of the runs that claim something by them, in the time that is left."""
-    evidence = outcome.evidence
-    if problem.data.size is None or evidence is None:
+    if problem.data.size is None:
         return {}
     claimed = np.array([status in (Status.SOLVED, Status.INFEASIBLE) for status in outcome.status])
-    runs = np.flatnonzero(claimed & np.isfinite(evidence.weights).all(axis=1))
-    mine = take_runs(evidence, runs)
-    found = []
+    evidence = Evidence.none(problem, len(claimed)) if outcome.evidence is None else outcome.evidence
+    linear = np.zeros(len(claimed), dtype=bool) if evidence.linear is None else np.isfinite(evidence.linear.fall)
+    shown = np.isfinite(evidence.weights).all(axis=1)
+    checks = {int(j): _Check.of_nothing() for j in np.flatnonzero(claimed & ~shown & ~linear)}
+    for j, status in enumerate(outcome.status):
+        if status is Status.SOLVED and not (worst := float(outcome.constraints[j].max())) <= 0:
+            said = f"the point violates a constraint by {worst:.3g}"
+            checks[j] = _Check(False, "", False, float(outcome.lower[j]), said)
+            claimed[j] = False
+    claimed, beside = claimed & shown, evidence.neighbour
+    if beside is not None:
+        for j in map(int, np.flatnonzero(claimed & np.isfinite(beside.weight))):
+            own = (evidence.weights[j], evidence.scaled[j], evidence.near[j], (beside.weight[j], beside.point[j]))
+            x = np.asarray(to_numpy(outcome.x), dtype=np.float64)[j]
+            found = proved_distance(problem.take([j]), x, *own, over)
+            checks[j] = _Check.of_distance(found, float(beside.distance[j]), float(beside.weight[j]))
+    runs = np.array([j for j in np.flatnonzero(claimed) if j not in checks], dtype=int)
     if runs.size:
-        found = proved_of_runs(problem.take(runs), mine.weights, mine.scaled, near=mine.near, over=over)
-    return {int(j): one for j, one in zip(runs, found, strict=True)}
+        mine = take_runs(evidence, runs)
+        proofs = proved_of_runs(problem.take(runs), mine.weights, mine.scaled, near=mine.near, over=over)
+        for j, one in zip(map(int, runs), proofs, strict=True):
+            values = outcome.status[j], float(outcome.lower[j]), float(outcome.objective[j])
+            checks[j] = _Check.of_bound(one, *values)
+    return checks
 
 
 def _certificate(outcome: Outcome, run: int, feasible: bool, lower: float) -> Certificate:

@@ -283,8 +283,8 @@ class SFLS(Solver):
             running = self.oracle.estimate(state.query)
             steps, samples = running.steps, running.samples
         found = state.outcome(steps=steps, samples=samples)
-        if found.exact:
-            return found
+        if found.exact:  # what the gap is relative to
+            return replace(found, evidence=replace(state.evidence, first=_known(state.interior, state.first)))
         claimed = state.proved | (np.isfinite(state.lower) & ~found.points.feasible)
         return replace(found, confidence=np.where(claimed, 1.0 - self.delta, 0.0))
 
@@ -647,6 +647,11 @@ def _searched_exactly(
     bound, weights, scaled = put_runs((bound, estimate.weights, estimate.scaled), runs, proof)
     after = replace(estimate, weights=weights, scaled=scaled, samples=estimate.samples + answer.samples)
     return put_runs(found, runs, best), bound, after
+
+
+def _known(points: Array, objective: Any) -> Any:
+    """Return points (R, d) as an ndarray, NaN where no objective is known."""
+    return np.where(np.isfinite(objective)[:, None], np.asarray(to_numpy(points), dtype=np.float64), np.nan)
 
 
 def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evidence]:

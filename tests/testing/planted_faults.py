@@ -349,9 +349,8 @@ FAULTS: dict[str, Fault] = {
     "NumPy float64 for every engine": Fault("engines", oracle(oracles.NumpyOnly), sound_oracle),
     "inner variables on the wrong side": Fault("lower", one_sided(oracles.OtherSide), one_sided(oracles.Quick)),
     # Solvers
-    "says solved of an infeasible problem": Fault("infeasible", solver(solvers.AlwaysSolved), sound_solver),
+    "says solved of an infeasible problem": Fault("infeasible", solver(solvers.AlwaysFeasible), sound_solver),
     "says solved far from the optimum": Fault("honest_status", solver(solvers.SolvedTooEarly), sound_solver),
-    "says infeasible of a feasible problem": Fault("honest_status", solver(solvers.SaysInfeasible), sound_solver),
     "stale objective": Fault("true_values", solver(solvers.StaleObjective), sound_solver),
     "constraints of other bounds": Fault("true_values", solver(solvers.WrongConstraints), sound_solver),
     "lower bound above the optimum": Fault("certificate", solver(solvers.HighLower), sound_solver),

@@ -151,6 +151,8 @@ class AveragingSolver(Solver):
         with np.errstate(over="ignore", invalid="ignore"):  # the step that meets such a value names it
             room = (points.constraints / scales[1:]).max(axis=1)
             iterate = self._begin(game, begun["next"], points.objective / scales[0], room)
+        first = np.where(points.feasible[:, None], np.asarray(to_numpy(x), dtype=np.float64), np.nan)
+        begun["evidence"] = replace(begun["evidence"], first=first)
         return AveragingState(
             **begun,
             iterate=iterate,
@@ -233,10 +235,11 @@ class AveragingSolver(Solver):
             y, a = to_numpy(sums.y) / state.scales, to_numpy(sums.a) / state.scales[game.dual.owner]
             bound, proof = _bounds(game, state, y, a, new.x)
             better = going & (bound > lower)  # a bound that is no number says nothing
-            lower, evidence = where_runs(better, (bound, Evidence.of(y, a, new.x)), (lower, evidence))
+            fresh = replace(Evidence.of(y, a, new.x), first=evidence.first)
+            lower, evidence = where_runs(better, (bound, fresh), (lower, evidence))
             only = game.dual.owner > 0
             search = Evidence.of_constraints(y[:, 1:], a[:, only], new.x, evidence)
-            evidence = where_runs(going & (proof > _TIE), search, evidence)
+            evidence = where_runs(going & (proof > _TIE), replace(search, first=evidence.first), evidence)
         else:
             values = xp.where(begun, game.dual.support(mean.u, mean.v), mean.u + float("inf"))
             values = np.asarray(to_numpy(values), dtype=np.float64)
@@ -246,7 +249,11 @@ class AveragingSolver(Solver):
         better = np.where(state.proved == confirmed, new.better(state.points), confirmed) & going
         best: Points = where_runs(better, new, state.points)
         proved = np.where(better, confirmed, state.proved)
-        first = np.where(np.isnan(state.first) & best.feasible, best.objective, state.first)
+        begins = np.isnan(state.first) & best.feasible
+        first = np.where(begins, best.objective, state.first)
+        if evidence.first is not None:  # a checkpoint of an older version has none
+            x_best = np.asarray(to_numpy(best.x), dtype=np.float64)
+            evidence = replace(evidence, first=np.where(begins[:, None], x_best, evidence.first))
         claims: list[str | None] = [None] * len(state.status)
         nearby = state.nearby
         if exact:

@@ -18,6 +18,7 @@ from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import number, whole
 from minmaxcon.core import (
     Evidence,
+    Linearised,
     MinMaxProblem,
     Needs,
     Observation,
@@ -29,6 +30,7 @@ from minmaxcon.core import (
     Solver,
     Start,
     Status,
+    allowed_fall,
 )
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
@@ -52,6 +54,9 @@ _RECENT = 4.0
 Equal shares would keep it for long, and the gradient of a share of pairs grows without bound towards a constant model,
 from which many runs start.
 """
+
+_AS_SMALL = 2.0
+"""How many times the tolerance the best point may fail first-order conditions by, to be returned as solved."""
 
 _RESTARTS = 5
 """How often a run that misses its target and accepts no step begins anew with a larger penalty."""
@@ -178,7 +183,8 @@ class SuccessiveApproximation(Solver):
         Largest number of outer steps.
     tolerance : float
         A run ends once first-order optimality allows the objective to fall by no more than this, relative to
-        :math:`1 + |f_0|`, at a point that meets the targets.
+        :math:`1 + |f_0|`, at a point that meets the targets. The reason tells the fall that is allowed at the point
+        returned, with what the room below the targets costs.
     margin : float
         By how much the steps aim below the targets at first, in the unit of the measure, so that the true values end
         below them although no step is exact. It grows where a stationary point misses its target.
@@ -279,11 +285,12 @@ class SuccessiveApproximation(Solver):
         points, bias, observation = _observed(block, x, every)
         gradients = _gradients(block, x, observation)
         finite = problem.data.size is not None
+        functions = len(problem.constraints) + int(problem.primal.inequalities(x)[0].shape[-1])
         return SuccessiveState(
             problem=problem,
             points=points,
             lower=np.full(runs, -np.inf),
-            evidence=Evidence.none(problem, runs),
+            evidence=replace(Evidence.none(problem, runs), linear=Linearised.none(runs, functions)),
             status=(None,) * runs,
             reason=("the solve is going on.",) * runs,
             next=Start(x, None, position),
@@ -407,7 +414,39 @@ class SuccessiveApproximation(Solver):
         # target, but a fit that failed must not return it. On streams the latest point is the best informed one.
         latest = state.points.feasible & state.best.feasible & (state.correction is not None)
         better = state.points.better(state.best) | latest | first
-        return self._limited(replace(state, best=where_runs(better, state.points, state.best)))
+        state = replace(state, best=where_runs(better, state.points, state.best))
+        return self._limited(self._claimed(state, runs, old, step.multipliers, self.tolerance * (1.0 + np.abs(merit))))
+
+    @staticmethod
+    def _claimed(state: SuccessiveState, runs: Any, old: Points, multipliers: Any, small: Any) -> SuccessiveState:
+        """Let runs that end as solved claim what can be checked of the point that they return, and no more.
+
+        The best point may be another than the one at which first-order conditions were seen to hold; it is returned
+        where they hold there too.
+        """
+        solved = [i for i, j in enumerate(runs) if state.status[j] is Status.SOLVED]
+        if not solved:
+            return state
+        best, linear, owners = state.best, state.evidence.linear, state.owners
+        if linear is None:  # a checkpoint of an older version
+            linear = Linearised.none(len(state.status), multipliers.shape[1])
+        verdicts: dict[int, Verdict] = {}
+        for i in solved:
+            j, factors = int(runs[i]), multipliers[i]
+            one, known, here = state.problem.take([j]), take_runs(best, [j]), take_runs(old, [i])
+            found = allowed_fall(one, to_numpy(known.x)[0], factors)
+            if not known.feasible[0] or found.fault or found.curved > _AS_SMALL * small[i]:
+                known, found = here, allowed_fall(one, to_numpy(here.x)[0], factors)
+            if found.fault or found.curved > _AS_SMALL * small[i]:  # the curvature was modelled at another point
+                verdicts[j] = None, f"first-order conditions do not hold with the curvature at the point; {found.fault}"
+                owners = owners[:0]
+                continue
+            told = f"first-order optimality allows the objective to fall by {found.total:.2g}"
+            verdicts[j] = Status.SOLVED, f"{told}; the true measure meets its target."
+            linear = put_runs(linear, [j], Linearised(factors[None], np.array([found.total])))
+            best = put_runs(best, [j], known)
+        evidence = replace(state.evidence, linear=linear)
+        return replace(state, best=best, evidence=evidence, owners=owners).judged(verdicts)
 
     def outcome(self, state: SuccessiveState) -> Outcome:
         """See :meth:`Solver.outcome`. The problem is not convex, so there is no lower bound.
@@ -433,8 +472,7 @@ class SuccessiveApproximation(Solver):
             if not np.isfinite(merit[i]):
                 verdicts[j] = Status.DIVERGED, f"the merit is not finite at outer step {state.outer}."
             elif still and here <= 0:
-                allowed = f"first-order optimality allows the objective to fall by {step.residual[i]:.2g}"
-                verdicts[j] = Status.SOLVED, f"{allowed}; the true measure meets its target."
+                verdicts[j] = Status.SOLVED, "the true measure meets its target."
             elif rejected[j] >= self.patience and here > 0 and restarts[j] < _RESTARTS:
                 # The merit traded the target for the objective: let what is missed cost as much as all of that.
                 weight[j], reach[j] = self.weight, self.reach

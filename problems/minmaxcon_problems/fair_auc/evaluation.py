@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
-from minmaxcon.metrics import AUCEstimate, auc_with_interval
+from minmaxcon.metrics import AUCEstimate, auc_with_interval, exact_auc
 from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
 from .bounds import Details
@@ -21,6 +22,7 @@ __all__ = [
     "LARGE_GAP",
     "against_free",
     "cautions",
+    "enclosed_gap",
     "evaluation",
     "measured_model",
     "measured_scores",
@@ -114,6 +116,46 @@ def objective_at(problem: mm.MinMaxProblem, x: Any) -> float:
     return float(np.asarray(seen.objective[0])[0])
 
 
+def enclosed_gap(problem: mm.MinMaxProblem, x: Any) -> list[tuple[Fraction, Fraction]] | None:
+    """Return between which rationals both sides of the training gap lie; None without a target, or of other models.
+
+    Counts of pairs are whole numbers, so that of given scores the gap is exact. The scores are computed in two ways, in
+    float64 and in NumPy's longest float rounded to float64: pairs that they order otherwise are what lies between.
+    """
+    details: Details = problem.details
+    if details.max_gap is None or details.dataset is None or details.dataset.streamed:
+        return None
+    train = details.dataset.train
+    scores, masks = scores_of(problem, x, train.features), details.metric.masks(train.label, train.group)
+    longer = _longer_scores(details.model, x, train.features)
+    if longer is None:
+        return None
+    if np.ptp(scores) == 0:
+        longer = scores  # one score, but for rounding
+    gaps = []
+    for found in (scores, longer):
+        own, other = (exact_auc(found[masks[:, g]], found[masks[:, g + 1]]) for g in (0, 2))
+        gaps.append(own - other)
+    return [(min(gaps), max(gaps)), (-max(gaps), -min(gaps))]
+
+
+def _longer_scores(model: mm.Model, x: Any, features: Any) -> Any | None:
+    """Return the scores (n,) of rows, computed in the longest float that NumPy has; None of models of other kinds."""
+    w = np.asarray(x, dtype=np.longdouble)[: model.dimension]
+    found = []
+    for begin in range(0, features.shape[0], _AT_ONCE):
+        part = features[begin : begin + _AT_ONCE]
+        rows = np.asarray(part.toarray() if hasattr(part, "tocsr") else part, dtype=np.longdouble)
+        if isinstance(model, mm.Linear):
+            found.append(rows @ w)
+        elif isinstance(model, mm.MLP):
+            inner, offset, outer = model.layers(w)
+            found.append((1.0 / (1.0 + np.exp(-(rows @ inner.T + offset)))) @ outer)
+        else:
+            return None
+    return np.concatenate(found).astype(np.float64)
+
+
 def against_free(found: Mapping[str, Any], free: Mapping[str, Any]) -> dict[str, Any]:
     """Add to an evaluation what its target costs: the training part's ``without_target``.
 
@@ -125,6 +167,9 @@ def against_free(found: Mapping[str, Any], free: Mapping[str, Any]) -> dict[str,
     without = {"auc": other["auc"], "auc_gap": other["auc_gap"], "price": other["auc"] - own["auc"]}
     return {**found, "train": {**own, "without_target": without}}
 
+
+_AT_ONCE = 4096
+"""Rows whose scores are computed together in a longer float, so that memory does not grow with the data."""
 
 _ONE_SCORE = 1e-12
 """The share of the largest sum of terms by which scores may differ from rounding."""

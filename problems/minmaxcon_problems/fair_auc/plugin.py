@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from minmaxcon_problems.fair_auc.target.problem import Target, build_target_prob
 from .bounds import Details, resolved_bound
 from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, dataset_of_parts, load_dataset, missing_files
 from .download import DOWNLOADS, download
-from .evaluation import against_free, cautions, evaluation, scores_of, target_cautions
+from .evaluation import against_free, cautions, enclosed_gap, evaluation, scores_of, target_cautions
 from .labelled import FileColumns, LabelledData, UnknownCategory
 from .measured import Measured
 from .metrics import METRICS, resolve_metric
@@ -282,6 +283,10 @@ class FairAUC(mm.ProblemPlugin):
         """
         streamed = problem.details.dataset is not None and problem.details.dataset.streamed
         return (large_evaluation if streamed else evaluation)(problem, x)
+
+    def enclosed(self, problem: mm.MinMaxProblem, x: Any) -> Sequence[tuple[Fraction, Fraction]] | None:
+        """See :meth:`minmaxcon.registry.Encloses.enclosed`: with ``max_gap``, from counts of pairs."""
+        return enclosed_gap(problem, x)
 
     def references(self, problem: mm.MinMaxProblem) -> Mapping[str, mm.MinMaxProblem]:
         """See :meth:`minmaxcon.registry.Compares.references`: with ``max_gap``, the same problem without a target."""

@@ -1,0 +1,142 @@
+"""The clock of a command: it starts with the command, and rings where loading takes longer than the time limit."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from minmaxcon.errors import MinMaxConError
+
+__all__ = ["Clock", "LateError", "command_clock", "current_clock"]
+
+_AGAIN = 0.5
+"""Seconds after which the clock rings once more: code that is imported or reads data may swallow an error."""
+
+
+class LateError(MinMaxConError):
+    """The time limit was reached before there was a problem to solve."""
+
+
+class Clock:
+    """Seconds since a command began, and its limit, infinite where there is none.
+
+    Parameters
+    ----------
+    limit : float
+        Seconds.
+
+    Examples
+    --------
+    >>> from minmaxcon.cli.clock import Clock
+    >>> clock = Clock(60.0)
+    >>> with clock.ringing():
+    ...     clock.over
+    False
+    """
+
+    def __init__(self, limit: float = math.inf) -> None:
+        self.limit, self.rung = limit, False
+        self._began = time.perf_counter()
+        self._before: tuple[Any, tuple[float, float], float] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the command has run."""
+        return time.perf_counter() - self._began
+
+    @property
+    def over(self) -> bool:
+        """Whether the limit is reached."""
+        return self.seconds >= self.limit
+
+    @property
+    def late(self) -> LateError:
+        """The error that says so."""
+        return LateError(
+            f"the time limit of {self.limit:g} s was reached after {self.seconds:.1f} s, before the problem was "
+            "imported and loaded; give more time. Nothing was written."
+        )
+
+    @contextmanager
+    def ringing(self) -> Iterator[None]:
+        """Raise LateError once the limit is reached, wherever the main thread then is, until :meth:`loaded` is called.
+
+        By SIGALRM, where the system has it; elsewhere, and while other code than Python's runs, at the next occasion.
+        """
+        self._arm()
+        try:
+            yield
+        finally:
+            self._disarm()
+
+    def loaded(self) -> None:
+        """Stop ringing: from here on the solver looks at the time itself. Raises LateError if the limit is reached."""
+        self._disarm()
+        if self.over:
+            self.rung = True
+            raise self.late
+
+    def _arm(self) -> None:
+        if math.isinf(self.limit) or not hasattr(signal, "setitimer"):
+            return
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.signal(signal.SIGALRM, self._ring)
+            timer = signal.setitimer(signal.ITIMER_REAL, max(self.limit - self.seconds, 1e-6), _AGAIN)
+            self._before = handler, timer, time.perf_counter()
+
+    def _disarm(self) -> None:
+        """Stop the timer, and let one that ran before go on."""
+        if self._before is not None:
+            handler, (delay, interval), since = self._before
+            self._before = None
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
+            if delay > 0:
+                left = max(delay - (time.perf_counter() - since), 1e-3)
+                signal.setitimer(signal.ITIMER_REAL, left, interval)
+
+    def _ring(self, _which: int, _frame: Any) -> None:
+        self.rung = True
+        raise self.late
+
+
+_CURRENT: ContextVar[Clock | None] = ContextVar("clock", default=None)
+
+
+def current_clock() -> Clock:
+    """Return the clock of the command that runs; one without a limit where a function is called by itself."""
+    return _CURRENT.get() or Clock()
+
+
+@contextmanager
+def command_clock(words: Sequence[str]) -> Iterator[Clock]:
+    """Start the clock of a command line, with its time limit where it is one that solves."""
+    clock = Clock(_limit(words))
+    token = _CURRENT.set(clock)
+    try:
+        with clock.ringing():
+            yield clock
+    finally:
+        _CURRENT.reset(token)
+
+
+def _limit(words: Sequence[str]) -> float:
+    """Return the limit that words give, before they are parsed; what is no limit is refused when they are."""
+    if next((word for word in words if not word.startswith("-")), None) != "solve":
+        return math.inf
+    found = math.inf
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if name == "--time-limit":
+            try:
+                limit = float(value if equals else after)
+            except ValueError:
+                continue
+            found = limit if limit > 0 else math.inf
+    return found

@@ -1,0 +1,360 @@
+"""Every solver on a problem that it accepts: what it claims is confirmed from its folder, and no altered claim is."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minmaxcon as mm
+from minmaxcon.cli import main
+from minmaxcon.core import allowed_fall
+from minmaxcon.core.constraint import family_of
+from minmaxcon.core.linearisation import exact_gradients
+from minmaxcon.registry import Encloses
+from minmaxcon.results import measure, record, to_json
+from minmaxcon.results.enclosed import Enclosed, function_values, too_close
+from minmaxcon.results.verification import verify
+from tests import cases
+from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
+from tests.problem_library import HalfSquare, Linear
+
+LEAST = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
+"""The least value of the linear constraint on the ball of radius 6."""
+
+INNER = mm.SFLS(oracle=mm.MirrorProx(steps=60), levels=4, least_span=0.0)
+
+SOLVERS: dict[str, Callable[[], mm.Solver]] = {
+    "sfls": lambda: mm.SFLS(oracle=mm.SMD(steps=300, batch_size=60), tolerance=0.05),
+    "sfls_mirror_prox": lambda: mm.SFLS(oracle=mm.MirrorProx(steps=60), tolerance=0.05),
+    "sfls_extragradient": lambda: mm.SFLS(oracle=mm.ExtraGradient(steps=300), tolerance=0.1),
+    "sfls_variance_reduced": lambda: mm.SFLS(oracle=mm.VarianceReduced(), tolerance=0.05),
+    "iqrc": lambda: mm.IQRC(oracle=INNER, tolerance=0.1),
+    "conex": lambda: mm.ConEx(steps=1500, batch_size=60, evaluations=6, tolerance=0.2),
+    "switching_subgradient": lambda: mm.SwitchingSubgradient(
+        steps=1500, batch_size=60, test_size=240, evaluations=6, tolerance=0.2
+    ),
+    "primal_dual": lambda: mm.PrimalDual(steps=3000, batch_size=60, evaluations=6, tolerance=0.2),
+}
+"""By the names of the command line, all but the one of true measures, with settings for small problems."""
+
+
+class Plugin(mm.ProblemPlugin):
+    """A stranger's problem, which measures nothing of its own."""
+
+    name = "strange"
+
+    def __init__(self, problem: mm.MinMaxProblem) -> None:
+        self.problem = problem
+
+    def load(self) -> mm.MinMaxProblem:
+        return self.problem
+
+
+Written = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    """Give a function that solves, writes result.json as the command line does, and returns its content."""
+
+    def write(problem: mm.MinMaxProblem, solver: mm.Solver, seed: int = 0) -> dict[str, Any]:
+        plugin = Plugin(problem)
+        monkeypatch.setattr("minmaxcon.results.verification.plugin_named", lambda _: plugin)
+        monkeypatch.setattr("minmaxcon.results.verification.load_problem", lambda *_, **__: problem)
+        solution = mm.solve(problem, solver, seed=seed)
+        found = record(measure(plugin, problem, solution)[0], solution, {"problem": "strange"})
+        (tmp_path / "result.json").write_text(to_json(found))
+        return json.loads(to_json(found))
+
+    return write
+
+
+def confirmed(folder: Path, content: dict[str, Any]) -> tuple[bool, set[str]]:
+    """Verify a folder with a changed result.json: whether all is confirmed, and which claims are not."""
+    (folder / "result.json").write_text(json.dumps(content))
+    wrong = {one.claim for one in verify(folder) if not one.confirmed}
+    return not wrong, wrong
+
+
+def altered(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return variants of a true result: another point, other multipliers, another status, a bolder number."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def variant(name: str) -> dict[str, Any]:
+        found[name] = copy.deepcopy(told)
+        return found[name]
+
+    evidence = told["evidence"]
+    variant("another point")["evidence"]["x"] = [0.99 * value + 1e-3 for value in evidence["x"]]
+    variant("far away")["evidence"]["x"] = [1e6 * (value + 1.0) for value in evidence["x"]]
+    if "linear" in evidence:
+        for name, add in (("more multiplier", 0.1), ("huge multiplier", 100.0)):
+            changed = [value + add for value in evidence["linear"]["multipliers"]]
+            variant(name)["evidence"]["linear"]["multipliers"] = changed
+        negative = [-value - 1e-3 for value in evidence["linear"]["multipliers"]]
+        variant("negative multiplier")["evidence"]["linear"]["multipliers"] = negative
+        variant("short")["evidence"]["linear"]["multipliers"] = [0.0]
+        del variant("no multipliers")["evidence"]["linear"]
+    else:
+        other = [0.0] * len(evidence["weights"])
+        other[-1 if evidence["weights"][-1] < 0.5 * sum(evidence["weights"]) else 0] = 1.0
+        variant("other multipliers")["evidence"]["weights"] = other
+        variant("negative multiplier")["evidence"]["weights"] = [-value for value in evidence["weights"]]
+        variant("short")["evidence"]["weights"] = evidence["weights"][1:]
+        del variant("no multipliers")["evidence"]["weights"]
+    if "proximal" in evidence:
+        variant("bold distance")["evidence"]["proximal"]["distance"] *= 0.01
+        variant("light weight")["evidence"]["proximal"]["weight"] = 1e-9
+        variant("far neighbour")["evidence"]["proximal"]["point"] = [value + 1.0 for value in evidence["x"]]
+        variant("a bound instead")["certificate"]["lower"] = told["objective"] - 1e-3
+    if told["certificate"]["lower"] is not None and told["status"] != "infeasible":
+        variant("bold bound")["certificate"]["lower"] += 0.5 * (1.0 + abs(told["objective"]))
+    variant("other status")["status"] = "solved" if told["status"] == "infeasible" else "infeasible"
+    return found
+
+
+def never_confirmed(folder: Path, told: dict[str, Any]) -> None:
+    (folder / "result.json").write_text(json.dumps(told))
+    assert main(["verify", str(folder), "--quiet"]) == 0, [one.text for one in verify(folder) if not one.confirmed]
+    for name, variant in altered(told).items():
+        assert not confirmed(folder, variant)[0], name
+
+
+PROBLEMS: dict[str, tuple[Callable[[], mm.MinMaxProblem], str]] = {
+    "optimum": (lambda: cases.quadratic(bound=0.5), "solved"),
+    "infeasible": (lambda: cases.quadratic(bound=LEAST - 0.5), "infeasible"),
+}
+
+
+def crossed() -> list[Any]:
+    """Return each solver with each ending; what takes long is a promise."""
+    dear = {("sfls_extragradient", "optimum"), ("conex", "optimum"), ("primal_dual", "optimum"), ("sfls", "optimum")}
+    return [
+        pytest.param(solver, problem, marks=pytest.mark.rel if (solver, problem) in dear else ())
+        for solver in SOLVERS
+        for problem in PROBLEMS
+    ]
+
+
+@pytest.mark.parametrize("solver, problem", crossed())
+def test_each_claim_is_confirmed_and_no_altered_one(
+    solver: str, problem: str, written: Written, tmp_path: Path
+) -> None:
+    made, status = PROBLEMS[problem]
+    told = written(made(), SOLVERS[solver]())
+    assert told["status"] == status, told["reason"]
+    never_confirmed(tmp_path, told)
+
+
+def test_every_solver_of_the_command_line_is_tried() -> None:
+    assert {*SOLVERS, "successive"} == set(mm.solvers.solver_names())
+
+
+def weakly_convex() -> mm.MinMaxProblem:
+    return cases.problem("regression_weakly_convex")
+
+
+def test_near_stationarity_of_a_problem_that_is_not_convex_is_confirmed(written: Written, tmp_path: Path) -> None:
+    problem = weakly_convex()
+    inner = mm.SFLS(oracle=mm.SMD(steps=100, batch_size=100), levels=2, least_span=0.0)
+    told = written(problem, mm.IQRC(oracle=inner, tolerance=0.2))
+    assert told["status"] == "solved", told["reason"]
+    assert told["certificate"]["lower"] is None
+    bare = copy.deepcopy(told)
+    del bare["evidence"]["proximal"]  # the multipliers are those of the proximal problem
+    assert confirmed(tmp_path, bare) == (False, {"status"})
+    assert told["evidence"]["proximal"]["weight"] > problem.modulus
+    never_confirmed(tmp_path, told)
+
+
+@pytest.mark.parametrize("solver", ["sfls_mirror_prox", "iqrc"])
+def test_what_ended_early_is_not_solved_by_its_name(solver: str, written: Written, tmp_path: Path) -> None:
+    """The bounds that it has are confirmed, and it is not within its tolerance."""
+    chosen = {
+        "sfls_mirror_prox": lambda: mm.SFLS(oracle=mm.MirrorProx(steps=5), levels=2, tolerance=1e-4),
+        "iqrc": lambda: mm.IQRC(oracle=INNER, tolerance=1e-9, iterations=2),
+    }[solver]()
+    told = written(cases.quadratic(bound=0.5), chosen)
+    assert told["status"] == "budget", told["reason"]
+    assert confirmed(tmp_path, told)[0]
+    assert confirmed(tmp_path, {**told, "status": "solved"}) == (False, {"status"})
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of a target on a true measure that the command line has solved."""
+    where = tmp_path_factory.mktemp("target")
+    table = str(write_table(where / "rows.csv", table_rows()))
+    words = ["solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--max-gap", "0.05", "--quiet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minmaxcon.results.png", lambda *_: b"")
+        assert main([*words, "--out", str(where / "r")]) == 0
+    return where / "r"
+
+
+def test_a_target_and_its_first_order_optimality_are_confirmed(target: Path, tmp_path: Path, capsys: Any) -> None:
+    told = json.loads((target / "result.json").read_text())
+    assert (told["status"], sorted(told["evidence"])) == ("solved", ["linear", "x"])
+    shutil.copytree(target, tmp_path / "r")
+    never_confirmed(tmp_path / "r", told)
+    capsys.readouterr()
+    assert main(["verify", str(target)]) == 0
+    said = capsys.readouterr().out
+    assert "in exact fractions" in said
+    assert "the true measure meets its target; of the fall" in said
+    fall = f"{told['evidence']['linear']['fall']:.2g}"
+    assert f"allows the objective to fall by {fall}; the true measure meets its target." in told["reason"]
+
+
+def test_a_result_of_an_older_version_is_read(target: Path, written: Written, tmp_path: Path) -> None:
+    """What it has no evidence of is not confirmed, and the rest is."""
+    shutil.copytree(target, tmp_path / "r")
+    told = json.loads((target / "result.json").read_text())
+    del told["evidence"]["linear"]
+    assert confirmed(tmp_path / "r", told) == (False, {"status"})
+    told = written(cases.quadratic(bound=0.5), SOLVERS["sfls_mirror_prox"]())
+    del told["evidence"]["first"]  # the start of the problem stands for it
+    assert confirmed(tmp_path, told)[1] <= {"status"}
+
+
+def test_what_is_claimed_bounds_every_step_of_the_linear_models(target: Path) -> None:
+    """Weak duality, for any multipliers: no step that the linear models allow lowers the objective's by more."""
+    told = json.loads((target / "result.json").read_text())
+    given = {name: told["settings"][name] for name in ("data", "label", "sensitive", "max_gap")}
+    problem: Any = mm.load_problem("fair_auc", **given)
+    x, multipliers = np.array(told["evidence"]["x"]), np.array(told["evidence"]["linear"]["multipliers"])
+    seen = problem.measure.observe(x[None])
+    family = family_of([seen.objective_surrogate(), *seen.surrogates()])
+    gradients = exact_gradients(family, x[None], problem.data)[1][0]
+    room = problem.bounds()[0] - seen.values[0]
+    inverse = problem.measure.curvature(x[None])(np.eye(len(x))[None])[0]
+    steps = 0.3 * np.random.default_rng(0).normal(size=(4000, len(x))) @ inverse
+    inside, normals = (part[0] for part in problem.primal.inequalities(x[None]))
+    allowed = (steps @ gradients[1:].T <= room).all(axis=1) & (steps @ normals.T <= -inside).all(axis=1)
+    assert allowed.sum() > 100
+    model = steps @ gradients[0] + 0.5 * np.einsum("sd,de,se->s", steps, np.linalg.inv(inverse), steps)
+    for factors in (multipliers, 0.0 * multipliers, multipliers + 0.1):
+        found = allowed_fall(problem, x, factors)
+        assert found.fault == ""
+        assert -model[allowed].min() <= found.total
+    assert allowed_fall(problem, x, multipliers).total == pytest.approx(told["evidence"]["linear"]["fall"], rel=1e-9)
+    for wrong, said in (([1.0], "not as many"), (-multipliers - 1.0, "at least 0"), (np.nan * multipliers, "finite")):
+        assert said in allowed_fall(problem, x, wrong).fault
+
+
+class Silent(mm.SFLS):
+    """Claims what it claims, and brings no multipliers."""
+
+    def outcome(self, state: Any) -> Any:
+        return replace(super().outcome(state), evidence=None)
+
+
+class Says(mm.SFLS):
+    """Ends as the level-set method does, and calls it something else."""
+
+    status = mm.Status.SOLVED
+
+    def outcome(self, state: Any) -> Any:
+        found = super().outcome(state)
+        return replace(found, status=(self.status,) * len(found.status)) if self.finished(state) else found
+
+
+class SaysInfeasible(Says):
+    status = mm.Status.INFEASIBLE
+
+
+@pytest.mark.parametrize(
+    "problem, solver, said",
+    [
+        ("optimum", Silent, "brings no multipliers that prove it, so it is open whether"),
+        ("infeasible", Silent, "brings no multipliers that prove it, so it is open whether"),
+        ("infeasible", Says, "the point violates a constraint by"),
+        ("optimum", SaysInfeasible, "do not prove that no point is feasible"),
+    ],
+)
+def test_nothing_is_solved_or_infeasible_without_evidence(problem: str, solver: Any, said: str) -> None:
+    found = mm.solve(PROBLEMS[problem][0](), solver(oracle=mm.MirrorProx(steps=60), tolerance=0.05))
+    assert found.status is mm.Status.BUDGET
+    assert said in found.reason.lower()
+
+
+class Bold(mm.IQRC):
+    """Says that its proximal points are nearer than is proved."""
+
+    def outcome(self, state: Any) -> Any:
+        found = super().outcome(state)
+        beside = found.evidence.neighbour
+        return replace(
+            found, evidence=replace(found.evidence, neighbour=replace(beside, distance=1e-3 * beside.distance))
+        )
+
+
+def test_a_distance_that_is_not_proved_is_not_claimed() -> None:
+    found = mm.solve(cases.quadratic(bound=0.5), Bold(oracle=INNER, tolerance=0.1))
+    assert found.status is mm.Status.BUDGET
+    assert found.reason.startswith("The multipliers prove a distance of ")
+
+
+@pytest.mark.parametrize("margin, decided", [(1e-12, True), (0.0, None), (-1e-12, False)])
+def test_rounding_decides_no_claim(margin: float, decided: bool | None) -> None:
+    """Values whose last digits depend on the order of the sum lie in an interval, and so does their true value."""
+    problem = mm.MinMaxProblem(HalfSquare(), [Linear(0.0)], mm.Ball(3, 6.0), cases.finite("points", "costs"))
+    x = np.array([0.3, -0.2, 0.7])
+    values, errors = function_values(problem, x[None])
+    costs = cases.arrays()["costs"]
+    true = sum(Fraction(float(c)) * Fraction(float(v)) for row in costs for c, v in zip(row, x, strict=True)) / len(
+        costs
+    )
+    found = Enclosed.around(float(values[0, 1]), float(errors[0, 1]))
+    assert Fraction(found.low) <= true <= Fraction(found.high)
+    assert found.error < 1e-13
+    limit = found.middle + margin
+    assert found.minus(limit).at_most(0.0) is decided
+    if decided is None:
+        said = too_close("the value", found, limit)
+        assert said.startswith("too close for rounding to decide: the value is ")
+        assert f"{limit:.17g}" in said
+
+
+def test_a_constraint_that_rounding_would_decide_is_not_confirmed(written: Written, tmp_path: Path) -> None:
+    """The bound is such that the recorded point exceeds the limit by less than its last digits."""
+    told = written(cases.quadratic(bound=0.5), SOLVERS["sfls_mirror_prox"]())
+    x = np.array(told["evidence"]["x"])
+    value = float(function_values(cases.quadratic(bound=0.5), x[None])[0][0, 1])
+    problem = cases.quadratic(bound=value - 1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minmaxcon.results.verification.load_problem", lambda *_, **__: problem)
+        (found,) = [one for one in verify(tmp_path) if one.claim == "feasible"]
+    assert not found.confirmed
+    assert found.text.startswith("too close for rounding to decide: the largest f_i - b_i is 1.0000")
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_a_gap_is_the_fraction_that_its_counts_are(model: str) -> None:
+    problem = mm.load_problem("fair_auc", data="loanapp", max_gap=0.05, model=model)
+    plugin = mm.plugin("fair_auc")
+    assert isinstance(plugin, Encloses)
+    x = np.random.default_rng(0).normal(size=problem.primal.dimension)
+    (low, high), (least, most) = plugin.enclosed(problem, x) or ()
+    assert (least, most) == (-high, -low)
+    assert low <= high <= low + Fraction(1, 1000)
+    assert float(high) == pytest.approx(plugin.evaluate(problem, x)["values"][0], abs=1e-3)
+    rows, scores = problem.details.dataset.train, plugin.scores(problem, x, problem.details.dataset.train.features)
+    masks = problem.details.metric.masks(rows.label, rows.group)
+
+    def share(own: Any, other: Any) -> Fraction:  # every pair, one by one
+        difference = scores[own][:, None] - scores[other][None]
+        return Fraction(int(2 * (difference > 0).sum() + (difference == 0).sum()), 2 * difference.size)
+
+    gap = share(masks[:, 0], masks[:, 1]) - share(masks[:, 2], masks[:, 3])
+    assert gap in (low, high)
+    assert plugin.enclosed(mm.load_problem("fair_auc", data="loanapp", kappa=0.1), x) is None
