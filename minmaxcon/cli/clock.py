@@ -116,12 +116,21 @@ def current_clock() -> Clock:
 
 @contextmanager
 def command_clock(words: Sequence[str]) -> Iterator[Clock]:
-    """Start the clock of a command line, with its time limit where it is one that solves."""
+    """Start the clock of a command line, with its time limit where it is one that solves.
+
+    Raises LateError where the limit is reached before the problem is loaded, whatever that code makes of it.
+    """
     clock = Clock(_limit(words))
     token = _CURRENT.set(clock)
     try:
         with clock.ringing():
             yield clock
+    except LateError:
+        raise
+    except Exception as error:
+        if clock.rung:  # code that was loaded has made another error of it
+            raise clock.late from error
+        raise
     finally:
         _CURRENT.reset(token)
 

@@ -17,7 +17,7 @@ from cyclopts.exceptions import UnknownOptionError, UnusedCliTokensError
 
 import minmaxcon as mm
 from minmaxcon.cli import check, compare, listing, new_problem, predict, solve, verify
-from minmaxcon.cli.clock import Clock, LateError, command_clock
+from minmaxcon.cli.clock import LateError, command_clock
 from minmaxcon.cli.compare import ALL
 from minmaxcon.cli.options import explain, one_line, with_options
 from minmaxcon.registry import command_points
@@ -107,41 +107,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 done, 1 not done, 2 bad input.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
+    app = App()
     _open_streams()
     try:
-        with command_clock(words) as clock:
-            return _run(words, clock)
-    except LateError as error:
-        return _fail(one_line(str(error)))
-
-
-def _run(words: Sequence[str], clock: Clock) -> int:
-    app = App()
-    try:
-        app = build_app(words)
-        status = app(words, verbose=False)
-        sys.stdout.flush()
-    except LateError:
-        raise  # until the clock no longer rings
+        with command_clock(words):
+            app = build_app(words)
+            status = app(words, verbose=False)
+            sys.stdout.flush()
     except BrokenPipeError:
-        # Who read our output has read enough; what is left in the buffers must not fail again at exit.
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except BrokenPipeError:
-                with suppress(OSError, ValueError):
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            except (OSError, ValueError):
-                continue
+        _let_go()
         return NOT_DONE
     except KeyboardInterrupt:
-        print("minmaxcon: interrupted before there was a result.", file=sys.stderr)
-        return NOT_DONE
+        return _fail("interrupted before there was a result.")
+    except LateError as error:
+        return _fail(one_line(str(error)))
     except CycloptsError as error:
         return _refuse(_usage(error, words))
     except mm.MinMaxConError as error:
-        if clock.rung:  # code that was loaded has made another error of it
-            raise clock.late from error
         return _refuse(explain(error, _options(app, words)))
     except OSError as error:
         if error.filename is None or not error.strerror:
@@ -150,6 +132,18 @@ def _run(words: Sequence[str], clock: Clock) -> int:
     except MemoryError as error:
         return _refuse(one_line(str(error) or type(error).__name__))
     return status if isinstance(status, int) else DONE
+
+
+def _let_go() -> None:
+    """Leave streams whose reader has read enough: what is left in the buffers must not fail again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (OSError, ValueError):
+            continue
 
 
 def _open_streams() -> None:

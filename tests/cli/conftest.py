@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -70,6 +72,14 @@ def solve_table(call: Callable[..., Called], table: Path) -> Callable[..., Calle
         return call("solve", "fair_auc", "--data", table, *FILE_OPTIONS, *words)
 
     return run
+
+
+@pytest.fixture
+def limit_of_the_solve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a time limit count from where the solve begins, so that it is short whatever loading takes."""
+    monkeypatch.setattr("minmaxcon.cli.clock._limit", lambda _: math.inf)
+    clock = SimpleNamespace(loaded=lambda: None, seconds=0.0, over=False)
+    monkeypatch.setattr("minmaxcon.cli.solve.current_clock", lambda: clock)
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ def test_scores_are_features_times_weight(call: Callable[..., Any], result: Path
     np.testing.assert_allclose(as_json["scores"], expected, rtol=1e-12)
 
 
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_a_network_is_saved_too(call: Callable[..., Any], table: Path, tmp_path: Path) -> None:
     """Scores by NumPy from the arrays in the file, and the AUC that result.json says, from the scores of all rows."""
     folder = tmp_path / "network"

@@ -151,6 +151,7 @@ def test_a_large_true_gap_is_called_out_where_the_surrogate_holds(solve_table: C
     assert any("The surrogate is met, yet" in note for note in result["notes"])
 
 
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_a_time_limit_ends_with_the_best_point_and_exit_status_1(solve_table: Callable[..., Any]) -> None:
     done = solve_table("--steps", 10_000_000, "--time-limit", 0.3, "--json", "--quiet")
     result = json.loads(done.out)
@@ -161,6 +162,7 @@ def test_a_time_limit_ends_with_the_best_point_and_exit_status_1(solve_table: Ca
     assert result["certificate"]["lower"] is None  # minus infinity is no JSON
 
 
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_progress_is_a_line_now_and_then_where_no_terminal_is(
     solve_table: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +185,7 @@ def test_one_run_that_is_not_solved_is_enough_for_exit_status_1(
     assert (tmp_path / "r" / "model-1.safetensors").exists()
 
 
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_iqrc_claims_no_lower_bound(solve_table: Callable[..., Any]) -> None:
     result = json.loads(solve_table("--solver", "iqrc", "--time-limit", 0.3, "--steps", 50, "--json", "--quiet").out)
     assert result["feasible"] is True
@@ -191,6 +194,7 @@ def test_iqrc_claims_no_lower_bound(solve_table: Callable[..., Any]) -> None:
     assert math.isfinite(result["certificate"]["upper"])
 
 
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_a_problem_s_own_options_are_read_by_their_types(call: Callable[..., Any]) -> None:
     """Bounds by any name, several in one solve, are labelled and recorded; the measures are the problem's own."""
     asked = ("solve", "worst_group", "--bound", "0.7,0.9", "--radius", 5, "--time-limit", 0.3)
@@ -289,6 +293,7 @@ def test_a_solver_that_lies_about_feasibility_is_found_out(
     assert "a constraint is violated" in result["reason"]
 
 
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_a_solve_goes_on_from_a_checkpoint(solve_table: Callable[..., Any], tmp_path: Path) -> None:
     settings = ("--steps", 200, "--kappa", 0.3, "--json", "--quiet")
     whole = json.loads(solve_table(*settings).out)

@@ -279,6 +279,7 @@ def test_a_load_that_returns_no_problem_is_one_line(
         assert done.err == f"minmaxcon: error: {said}\n"
 
 
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_an_evaluation_that_writes_into_the_point_spoils_no_result(
     strange: Callable[..., None], call: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -294,6 +295,7 @@ def test_an_evaluation_that_writes_into_the_point_spoils_no_result(
     [*FAULTS[:2], None, [1], {"objective": 1j, "values": [0.0], "Please note": 5}],
     ids=lambda fault: type(fault).__name__,
 )
+@pytest.mark.usefixtures("limit_of_the_solve")
 def test_what_was_solved_is_not_lost_by_what_measures_it(
     part: str, fault: Any, strange: Callable[..., None], call: Callable[..., Any]
 ) -> None:
