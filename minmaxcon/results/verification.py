@@ -32,7 +32,7 @@ _SINGLE = 1e-4
 _WEAKER = 0.1
 """By this share more than the tolerance a claim of a solve may be found again: lower bounds are found anew."""
 
-_AS_SMALL = 2.5
+_AS_SMALL = 5.0
 """How many times its tolerance the gradient's part of first-order optimality may be."""
 
 _DRAWN, _NEARBY = 32, 2.0

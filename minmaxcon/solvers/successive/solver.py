@@ -55,7 +55,7 @@ Equal shares would keep it for long, and the gradient of a share of pairs grows 
 from which many runs start.
 """
 
-_AS_SMALL = 2.0
+_AS_SMALL = 4.0
 """How many times the tolerance the best point may fail first-order conditions by, to be returned as solved."""
 
 _RESTARTS = 5
@@ -421,8 +421,8 @@ class SuccessiveApproximation(Solver):
     def _claimed(state: SuccessiveState, runs: Any, old: Points, multipliers: Any, small: Any) -> SuccessiveState:
         """Let runs that end as solved claim what can be checked of the point that they return, and no more.
 
-        The best point may be another than the one at which first-order conditions were seen to hold; it is returned
-        where they hold there too.
+        The best point may be another than the one at which first-order conditions were seen to hold. It is returned all
+        the same, and as solved where they hold there too.
         """
         solved = [i for i, j in enumerate(runs) if state.status[j] is Status.SOLVED]
         if not solved:
@@ -433,18 +433,20 @@ class SuccessiveApproximation(Solver):
         verdicts: dict[int, Verdict] = {}
         for i in solved:
             j, factors = int(runs[i]), multipliers[i]
-            one, known, here = state.problem.take([j]), take_runs(best, [j]), take_runs(old, [i])
-            found = allowed_fall(one, to_numpy(known.x)[0], factors)
-            if not known.feasible[0] or found.fault or found.curved > _AS_SMALL * small[i]:
-                known, found = here, allowed_fall(one, to_numpy(here.x)[0], factors)
-            if found.fault or found.curved > _AS_SMALL * small[i]:  # the curvature was modelled at another point
-                verdicts[j] = None, f"first-order conditions do not hold with the curvature at the point; {found.fault}"
-                owners = owners[:0]
-                continue
+            x, here = to_numpy(best.x)[j], to_numpy(old.x)[i]
+            if not best.feasible[j]:
+                x, best = here, put_runs(best, [j], take_runs(old, [i]))
+            found = allowed_fall(state.problem.take([j]), x, factors)
             told = f"first-order optimality allows the objective to fall by {found.total:.2g}"
-            verdicts[j] = Status.SOLVED, f"{told}; the true measure meets its target."
-            linear = put_runs(linear, [j], Linearised(factors[None], np.array([found.total])))
-            best = put_runs(best, [j], known)
+            if not found.fault and found.curved <= _AS_SMALL * small[i]:
+                verdicts[j] = Status.SOLVED, f"{told}; the true measure meets its target."
+                linear = put_runs(linear, [j], Linearised(factors[None], np.array([found.total])))
+            elif np.array_equal(x, here):  # the curvature was modelled at another point
+                verdicts[j] = None, f"{told}, with the curvature at the point."
+                owners = owners[:0]
+            else:
+                reason = "first-order conditions hold at a point near the better one that is returned"
+                verdicts[j] = Status.BUDGET, f"{reason}, where {(found.fault or told).rstrip('.')}."
         evidence = replace(state.evidence, linear=linear)
         return replace(state, best=best, evidence=evidence, owners=owners).judged(verdicts)
 
