@@ -601,13 +601,16 @@ def _same_ranks(one: Any, other: Any) -> bool:
 
 
 def smallest_subset(
-    label: Any, groups: Iterable[GroupSigns], metric: FairnessMetric | MetricSet, labels: tuple[Any, Any]
+    label: Any, groups: Iterable[GroupSigns], metric: FairnessMetric | MetricSet, labels: tuple[Any, Any], copies: Any
 ) -> tuple[int, str]:
-    """Return how many rows the smallest set has that a gap is measured on, and which these are, in words."""
+    """Return how many rows the smallest set has that a gap is measured on, and which these are, in words.
+
+    Of a sample each row counts for the ``copies`` (n,) of which it is one.
+    """
     sizes = [
-        (int(size), _phrase(subset, group, labels))
+        (round(float(size)), _phrase(subset, group, labels))
         for one, group in itertools.product(metric.members, groups)
-        for size, subset in zip(one.masks_between(label, group.signs).sum(axis=0), one.subsets, strict=True)
+        for size, subset in zip(copies @ one.masks_between(label, group.signs), one.subsets, strict=True)
     ]
     return min(sizes, key=lambda size: size[0])
 

@@ -55,8 +55,13 @@ def told_of_new_rows(left: LeftOut, fit: FairFit, fewest: int) -> str:
     return f"{said}; within {fit.max_gap:g} would take some {needed:,} rows where the smallest cell has {fewest:,}."
 
 
-def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weight: Any) -> list[str]:
-    """Say of the rows, as given, that a target is about what its bound and the counts do not assure."""
+def told_of_groups(
+    fitted: Fitted, target: Target, rows: LabelledData, row_weight: Any, copies: Any = None
+) -> list[str]:
+    """Say of the rows, as given, that a target is about what its bound and the counts do not assure.
+
+    Of a sample each row counts for the ``copies`` (n,) of which it is one.
+    """
     fit, found = fitted.fit, []
     decision = fitted.decision(rows.features)
     scores = fitted.direction * decision
@@ -75,7 +80,8 @@ def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weigh
         )
     if is_constant(scores):  # of which other warnings tell
         return found
-    count, which = smallest_subset(rows.label, groups, target.metric, rows.label_values)
+    copies = np.ones(len(rows)) if copies is None else copies
+    count, which = smallest_subset(rows.label, groups, target.metric, rows.label_values, copies)
     if count < _KNOWN and fitted.left_out is None:
         said = f"The smallest set behind the gap, {which}, has {count} row{'s' if count > 1 else ''}:"
         new = fit.gap.for_new_rows(1.0)
@@ -86,10 +92,12 @@ def told_of_groups(fitted: Fitted, target: Target, rows: LabelledData, row_weigh
                 f"{said} on as many new rows chance alone may make it anything from {new.lower:.2g} to {new.upper:.2g}."
             )
     log_odds = fitted.direction * fitted.log_odds_by_group(decision, [signs for *_, signs in rows.each_group])
-    predicted, positive = int((log_odds > 0).sum()), int((rows.label > 0).sum())
+    predicted, positive, total = (
+        round(float(copies[chosen].sum())) for chosen in (log_odds > 0, rows.label > 0, np.s_[:])
+    )
     if predicted < _FEW_PREDICTED * positive:
         found.append(
-            f"The label {rows.label_values[1]!r} is predicted for {predicted:,} of {len(rows):,} rows, of which"
+            f"The label {rows.label_values[1]!r} is predicted for {predicted:,} of {total:,} rows, of which"
             f" {positive:,} have it: predict asks for a probability above 1/2, TunedThresholdClassifierCV for another."
         )
     return found

@@ -105,13 +105,15 @@ def fit_rows(
     total: float,
     row_weight: Any = None,
     validation_weight: Any = None,
+    copies: Any = None,
 ) -> Fitted:
     """Scale, train and calibrate, on training and held-out rows in raw units.
 
     The estimator gives model, standardize and score_bound; ``classes`` (2,) are the labels, sorted, ``groups`` the
     values of the sensitive features; a training row stands for ``row_weight`` (n,) rows, all of them for ``total``, a
-    held-out one for ``validation_weight``. Raises InvalidInput or DataError for what cannot be used; warns with
-    ConvergenceWarning where the target was not met, and where training rows say little of others.
+    held-out one for ``validation_weight``. Where the rows that the target is about are a sample, each is one of
+    ``copies`` (n,) rows. Raises InvalidInput or DataError for what cannot be used; warns with ConvergenceWarning where
+    the target was not met, and where training rows say little of others.
     """
     way = checked_use_group(estimator.use_group)
     if way and not constrained:
@@ -202,7 +204,8 @@ def fit_rows(
         found = held_on_all(trained, found)
     if constrained:
         given = (raw, raw_weight) if raw_validation is None else (raw_validation, validation_weight)
-        found = [replace(one, fit=with_reasons(one.fit, told_of_groups(one, asked.target, *given))) for one in found]
+        told = [told_of_groups(one, asked.target, *given, copies) for one in found]
+        found = [replace(one, fit=with_reasons(one.fit, said)) for one, said in zip(found, told, strict=True)]
     best = _best_of(found)
     warn_of(found[best], judged, asked)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
@@ -451,6 +454,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         total=float(len(rows)) if weight is None else float(weight.sum()),
         row_weight=weight,
         validation_weight=held_out,
+        copies=weight if share is None else None,
     )
 
 

@@ -54,6 +54,17 @@ def test_a_sample_stands_for_all_rows(metric: str) -> None:
     assert small.predict_proba(rows.X)[:, 1].mean() == pytest.approx(np.mean(rows.y == "yes"), abs=0.03)
 
 
+@pytest.mark.filterwarnings("ignore:budget")
+def test_counts_that_are_told_are_those_of_all_rows_seen() -> None:
+    settings = {"objective": "quadratic_auc", "max_gap": 0.2, "alpha": 0.0, "max_rows_per_cell": 50}
+    for seen in (600, 2400):
+        rows = biased_rows(seen, 2)
+        told = feed(model(**settings), rows, seen).reason_
+        few = int((rows.group == "b").sum())
+        assert (f"The smallest set behind the gap, rows of 'b', has {few} rows: " in told) == (few < 500)
+        assert ("smallest set" in told) == (seen == 600)
+
+
 def test_more_rows_are_heard(rows: Rows) -> None:
     found = feed(model(), rows, 100)
     before = found.coef_
