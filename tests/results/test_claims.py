@@ -25,6 +25,7 @@ from minmaxcon.results.enclosed import Enclosed, function_values, too_close
 from minmaxcon.results.verification import verify
 from tests import cases
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
+from tests.core.test_evidence import Wave, quadratic
 from tests.problem_library import HalfSquare, Linear
 
 LEAST = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
@@ -358,3 +359,36 @@ def test_a_gap_is_the_fraction_that_its_counts_are(model: str) -> None:
     gap = share(masks[:, 0], masks[:, 1]) - share(masks[:, 2], masks[:, 3])
     assert gap in (low, high)
     assert plugin.enclosed(mm.load_problem("fair_auc", data="loanapp", kappa=0.1), x) is None
+
+
+def judged(seeds: Any, written: Written, folder: Path) -> None:
+    """What is solved or infeasible is confirmed from its folder; what is not is not confirmed as either."""
+    solver, counted = (
+        mm.SFLS(oracle=mm.MirrorProx(steps=150), tolerance=0.1),
+        dict.fromkeys(("feasible", "hopeless"), 0),
+    )
+    for seed in seeds:
+        least = -6.0 * float(np.linalg.norm(cases.arrays(seed)["costs"].mean(axis=0)))
+        problems = {
+            "feasible": quadratic(seed, least + 0.05),
+            "hopeless": quadratic(seed, least - 0.05),
+            "not convex": quadratic(seed, 0.5, Wave(0.5 + 0.1 * seed)),
+        }
+        for kind, problem in problems.items():
+            told = written(problem, solver, seed)
+            if told["status"] in ("solved", "infeasible"):
+                counted[kind] = counted.get(kind, 0) + 1
+                assert confirmed(folder, told)[0], (seed, kind, [one.text for one in verify(folder)])
+            for other in {"solved", "infeasible"} - {told["status"]}:
+                assert not confirmed(folder, {**told, "status": other})[0], (seed, kind, other)
+    assert min(counted["feasible"], counted["hopeless"]) >= 0.9 * len(seeds)
+
+
+def test_feasible_infeasible_and_not_convex(written: Written, tmp_path: Path) -> None:
+    judged([12], written, tmp_path)
+
+
+@pytest.mark.rel
+@pytest.mark.timeout(600)
+def test_feasible_infeasible_and_not_convex_40_of_each(written: Written, tmp_path: Path) -> None:
+    judged(range(40), written, tmp_path)
