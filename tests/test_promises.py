@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import strategies as st
 
 import minmaxcon as mm
 from minmaxcon.errors import MinMaxConError
@@ -282,3 +283,24 @@ def test_spoilt_files_are_read_or_refused_in_one_line(
     figure.total(files, f"files spoilt{' by Atheris' if by_coverage else ' by Hypothesis'}")
     figure.total(refused, "refused")
     assert 0 < refused <= files
+
+
+def test_a_spoilt_file_that_is_neither_read_nor_refused_is_noticed(tmp_path: Path) -> None:
+    def case(raised: Exception | None) -> readers.Case:
+        def read(path: Path) -> None:
+            assert path.read_bytes() == b"spoilt"
+            if raised is not None:
+                raise raised
+
+        return readers.Case("file", st.just(b"spoilt"), read)
+
+    assert readers.attempt(case(mm.DataError("file", "is spoilt.")), b"spoilt", tmp_path)
+    assert not readers.attempt(case(None), b"spoilt", tmp_path)
+    wrong: list[tuple[Exception, type[Exception]]] = [
+        (KeyError("x"), KeyError),
+        (RuntimeWarning("x"), RuntimeWarning),
+        (mm.DataError("file", "x" * 5000), AssertionError),
+    ]
+    for raised, kind in wrong:
+        with pytest.raises(kind):
+            readers.attempt(case(raised), b"spoilt", tmp_path)

@@ -278,32 +278,54 @@ def json_files(tree: Any) -> Files:
     return replanted(tree).map(lambda found: json.dumps(found).encode())
 
 
-def digested(tree: dict[str, Any]) -> Files:
-    """Draw the record of a run of a study, with a digest that fits."""
+def of_json(make: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
+    """Return what makes a file of a text of JSON; of no such text, nothing."""
 
-    def content(found: Any) -> bytes:
-        if isinstance(found, dict):
-            text = json.dumps(found, sort_keys=True, separators=(",", ":"))
-            found = {**found, "blake2b": blake2b(text.encode(), digest_size=16).hexdigest()}
-        return json.dumps(found).encode()
+    def content(text: bytes) -> bytes:
+        try:
+            return make(json.loads(text))
+        except (ValueError, RecursionError):  # no JSON, or none that can be written
+            return b""
 
-    return replanted(tree).map(content)
+    return content
+
+
+def with_digest(found: Any) -> bytes:
+    """Return the record of a run of a study, with a digest that fits."""
+    if isinstance(found, dict):
+        text = json.dumps(found, sort_keys=True, separators=(",", ":"))
+        found = {**found, "blake2b": blake2b(text.encode(), digest_size=16).hexdigest()}
+    return json.dumps(found).encode()
+
+
+def described(arrays: dict[str, Any]) -> Callable[[bytes], bytes]:
+    """Return what makes a model file of the text of its description, with a digest that fits."""
+    return of_json(lambda told: model_bytes(arrays, told if isinstance(told, dict) else {"problem": told}))
 
 
 @st.composite
 def checkpoints(draw: Callable[..., Any], content: bytes) -> bytes:
     """Draw a checkpoint with a digest that fits: its manifest and its arrays may be wrong."""
-    body = content.partition(b"\n")[2]
-    with np.load(io.BytesIO(body)) as archive:
-        held = [archive[name] for name in archive.files if name != "manifest"]
-        manifest = json.loads(archive["manifest"].tobytes())
+    manifest, held = unsealed(content)
     part = draw(st.sampled_from(["state", "state", "state", ""]))
     told = {**manifest, "state": draw(replanted(manifest["state"]))} if part else draw(replanted(manifest))
-    text, packed_into = json.dumps(told).encode(), io.BytesIO()
-    values = draw(arrays_like(held)) if held else []
-    named = {f"array{i}": value for i, value in enumerate(values)}
-    np.savez(packed_into, manifest=np.frombuffer(text, dtype=np.uint8), **named)
-    return sealed(changed(packed_into.getvalue(), draw(edits(1))))
+    body = manifested(draw(arrays_like(held)) if held else [], json.dumps(told).encode()).partition(b"\n")[2]
+    return sealed(changed(body, draw(edits(1))))
+
+
+def unsealed(content: bytes) -> tuple[Any, list[Any]]:
+    """Return the manifest and the arrays of a checkpoint."""
+    with np.load(io.BytesIO(content.partition(b"\n")[2])) as archive:
+        held = [archive[name] for name in archive.files if name != "manifest"]
+        return json.loads(archive["manifest"].tobytes()), held
+
+
+def manifested(arrays: Sequence[Any], text: bytes) -> bytes:
+    """Return the checkpoint of some arrays and the text of a manifest, with a digest that fits."""
+    body = io.BytesIO()
+    named = {f"array{i}": value for i, value in enumerate(arrays)}
+    np.savez(body, manifest=np.frombuffer(text, dtype=np.uint8), **named)
+    return sealed(body.getvalue())
 
 
 def sealed(body: bytes) -> bytes:

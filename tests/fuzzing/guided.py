@@ -28,7 +28,7 @@ def tried(kind: str, seconds: float, folder: Path) -> tuple[int, int]:
     surroundings = os.environ | {"PYTHONPATH": paths}
     done = subprocess.run(words, env=surroundings, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        raise AssertionError(f"{kind}, by Atheris: {done.stderr[-6000:]}")
+        raise AssertionError(f"{kind}, by Atheris: {done.stdout[-4000:]}\n{done.stderr[-1000:]}")
     files, refused = (folder / "counts").read_text().split()
     return int(files), int(refused)
 
@@ -52,9 +52,9 @@ def main(kind: str, seconds: str, place: str) -> None:
         counts[0] += 1
         os.pwrite(told, b"%20d %20d" % tuple(counts), 0)
 
-    def drawing(case: Case, count: int, into: Callable[[bytes], Any]) -> Any:
+    def drawing(files: Any, count: int, into: Callable[[bytes], Any]) -> Any:
         @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        @given(case.files)
+        @given(files)
         def each(content: bytes) -> None:
             into(content)
 
@@ -64,15 +64,15 @@ def main(kind: str, seconds: str, place: str) -> None:
     rng = random.Random(0)
     for number, case in enumerate(known):
         good: list[bytes] = []
-        seed(0)(drawing(case, 16, good.append))()
+        seed(0)(drawing(case.inner or case.files, 16, good.append))()
         seeds = [b"\0" + bytes([number]) + content for content in good]
         seeds += [b"\1" + bytes([number]) + rng.randbytes(2000) for _ in range(2)]
         for which, content in enumerate(seeds):
             (corpus / f"{number}-{which}").write_bytes(content)
-        by_hypothesis.append(drawing(case, 1, partial(attempted, case)).hypothesis.fuzz_one_input)
+        by_hypothesis.append(drawing(case.files, 1, partial(attempted, case)).hypothesis.fuzz_one_input)
 
     def one(data: bytes) -> None:
-        """The first byte says by what the rest is turned into a file, the second of which kind."""
+        """The first byte says whether Hypothesis draws a file by the rest or it is one, the second of which case."""
         if len(data) < 2:
             return
         number = data[1] % len(known)

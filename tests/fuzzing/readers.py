@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,16 @@ class Case:
         Files of the kind, good and spoilt.
     read : callable
         Reads a path.
+    inner : strategy, optional
+        What stands within the frame of the format, where it has one.
     frame : callable
-        Makes a file of any bytes, with what the format has around them.
+        Makes a file of that, or of any bytes.
     """
 
     name: str
     files: Files
     read: Callable[[Path], Any]
+    inner: Files | None = None
     frame: Callable[[bytes], bytes] = bytes
 
 
@@ -59,7 +63,6 @@ READERS = ("csv", "parquet", "libsvm", "model", "record", "checkpoint")
 
 QUICK = mm.SFLS(mm.SMD(steps=40, batch_size=20), levels=2)
 ROWS = "x,who,y\n0.5,a,1\n1.5,b,0\n-2,a,0\n3,b,1\n0.1,a,1\n7,b,0\n-1,a,0\n2,b,1\n"
-PACKED = {"frame": gzip.compress}
 
 
 def cases_of(kind: str, folder: Path) -> list[Case]:
@@ -136,8 +139,8 @@ def _csv(_folder: Path) -> list[Case]:
         Case("rows.tsv", plain, _in_blocks),
         Case("rows.csv", plain, _encoded),
         Case("rows.csv", plain, _as_problem),
-        Case("rows.csv.gz", packed, read_source, **PACKED),
-        Case("rows.csv.gz", packed, _in_blocks, **PACKED),
+        Case("rows.csv.gz", packed, read_source, texts, gzip.compress),
+        Case("rows.csv.gz", packed, _in_blocks, texts, gzip.compress),
     ]
 
 
@@ -173,7 +176,7 @@ def _libsvm(_folder: Path) -> list[Case]:
         Case("rows.libsvm", plain, lambda path: read_libsvm(path, labelled=False, n_features=5)),
         Case("rows.svm", plain, _in_blocks),
         Case("rows.libsvm", plain, _as_problem),
-        Case("rows.gz", packed, read_libsvm, **PACKED),
+        Case("rows.gz", packed, read_libsvm, drawn.libsvm_texts(), gzip.compress),
     ]
 
 
@@ -199,7 +202,10 @@ def _model(folder: Path) -> list[Case]:
 
     whole = [drawn.model_bytes(*each) for each in known]
     return [
-        *(Case("model.safetensors", drawn.models(*each), scored) for each in known),
+        *(
+            Case("model.safetensors", drawn.models(*each), scored, drawn.json_files(each[1]), drawn.described(each[0]))
+            for each in known
+        ),
         Case("model.safetensors", drawn.spoilt(st.sampled_from(whole)), scored),
         *(Case("model.safetensors", drawn.spoilt(drawn.reheaded(each)), read_model) for each in whole),
     ]
@@ -238,8 +244,18 @@ def _record(folder: Path) -> list[Case]:
             drawn.replanted(options).map(lambda given: whole({"settings": few(given)})),
             lambda path: verify(path.parent),
         ),
-        Case("run.json", drawn.digested(run), lambda path: read_run(path, configuration)),
-        Case("run.json", drawn.spoilt(drawn.digested(run)), lambda path: read_run(path, configuration)),
+        Case(
+            "run.json",
+            drawn.replanted(run).map(drawn.with_digest),
+            lambda path: read_run(path, configuration),
+            drawn.json_files(run),
+            drawn.of_json(drawn.with_digest),
+        ),
+        Case(
+            "run.json",
+            drawn.spoilt(drawn.replanted(run).map(drawn.with_digest)),
+            lambda path: read_run(path, configuration),
+        ),
     ]
 
 
@@ -253,10 +269,7 @@ def _checkpoint(folder: Path) -> list[Case]:
         problem, kept = cases.problem(name), folder / name
         mm.solve(problem, solver, seed=0, checkpoint=kept, budget=50)
         keeper = Checkpoints(kept, problem, settings_of(problem, solver, 0))
-        files = drawn.checkpoints((kept / CHECKPOINT_FILE).read_bytes())
-        found.append(
-            Case(f"{name}/{CHECKPOINT_FILE}", files, lambda _, keeper=keeper: keeper.read(), frame=drawn.sealed)
-        )
+        found.append(_manifests(f"{name}/{CHECKPOINT_FILE}", kept, lambda _, keeper=keeper: keeper.read()))
     kept = folder / "quadratic"
     content = (kept / CHECKPOINT_FILE).read_bytes()
 
@@ -267,13 +280,15 @@ def _checkpoint(folder: Path) -> list[Case]:
     compared = folder / "compared"
     given: dict[str, Any] = {"solvers": {"quick": QUICK}, "samples": 200, "reference": 1.0}
     compare(cases.problem("quadratic"), **given, checkpoint=compared)
-    files = drawn.checkpoints((compared / CHECKPOINT_FILE).read_bytes())
-    found.append(
-        Case(
-            f"compared/{CHECKPOINT_FILE}",
-            files,
-            lambda path: compare(cases.problem("quadratic"), **given, resume=path.parent),
-            frame=drawn.sealed,
-        )
-    )
-    return found
+
+    def went_on(path: Path) -> None:
+        compare(cases.problem("quadratic"), **given, resume=path.parent)
+
+    return [*found, _manifests(f"compared/{CHECKPOINT_FILE}", compared, went_on)]
+
+
+def _manifests(name: str, kept: Path, read: Callable[[Path], Any]) -> Case:
+    """Return the checkpoints whose digest fits, with other manifests and arrays than one has that was written."""
+    content = (kept / CHECKPOINT_FILE).read_bytes()
+    manifest, arrays = drawn.unsealed(content)
+    return Case(name, drawn.checkpoints(content), read, drawn.json_files(manifest), partial(drawn.manifested, arrays))
