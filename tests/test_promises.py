@@ -162,7 +162,7 @@ def test_a_million_steps_in_single_precision_stay_near_double(figure: Figure) ->
     for factor in (1.0, 1e4):
         (single, weights), (double, _) = found["float32", factor], found["float64", factor]
         figure.largest("difference", np.abs(single / factor - double / factor).max())
-        figure.largest("distance of a sum of weights from 1", np.abs(weights.sum(-1) - 1.0).max())
+        figure.largest("deviation of a sum of weights", np.abs(weights.sum(-1) - 1.0).max())
         assert single.dtype == np.float32
         np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
         np.testing.assert_allclose(single / factor, double / factor, atol=1e-6)

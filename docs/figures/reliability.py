@@ -280,7 +280,7 @@ def page(figures: dict[str, dict[str, Any]], machine: str) -> str:
         "",
         ".. list-table::",
         "   :header-rows: 1",
-        "   :widths: 14 28 32 9 8 9",
+        "   :widths: 13 27 32 9 8 11",
         "   :class: wide",
         "",
         *row("Name", "Promise", "Last figure", "Tests passed", "Seconds", "Date"),

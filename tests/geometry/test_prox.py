@@ -211,7 +211,7 @@ def test_prox_laws(figure: Figure) -> None:
         euclidean = generator if generator.euclidean else product([Ball(2, 1.0), Box([0.0], [1.0])])
         faults, projected = max(faults, *projection_faults(euclidean, rng, 100).values()), projected + 100
     figure.total(projected, "projections")
-    figure.largest("fault of one", faults)
+    figure.largest("fault of a law", faults)
     figure.smallest("three-point slack", slack)
     assert slack >= -1e-10
     assert faults <= 1e-13

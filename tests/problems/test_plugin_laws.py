@@ -65,14 +65,14 @@ def test_no_plugin_is_left_out() -> None:
 
 @every_plugin
 def test_gradients(name: str, figure: Figure) -> None:
-    figure.largest("distance from differences", laws.gradients_match_differences(problem(name)))
+    figure.largest("relative distance of gradients from differences", laws.gradients_match_differences(problem(name)))
     torch = plugin(name).load(**GALLERY[name].small, engine="torch")
     figure.largest("from autograd", laws.gradients_match_autograd(torch))
 
 
 @every_plugin
 def test_single_samples(name: str, figure: Figure) -> None:
-    figure.largest("of the mean of single samples", laws.single_samples_are_unbiased(problem(name)))
+    figure.largest("of the mean of single samples from the whole", laws.single_samples_are_unbiased(problem(name)))
 
 
 @every_plugin

@@ -31,7 +31,7 @@ ENDLESS = mm.SFLS(oracle=mm.SMD(steps=10**6, batch_size=10), tolerance=1e-9)
 def test_time_limit(name: str, limit: float, figure: Figure) -> None:
     """The overshoot is at most 50 ms and one piece of work; of three tries, as others may hold up this process."""
     solver = ENDLESS if PROBLEMS[name].convex else mm.IQRC(ENDLESS, tolerance=1e-9)
-    overshoot = []
+    overshoot, late = list[float](), list[float]()
     for _ in range(3):
         clock: list[float] = []
 
@@ -42,10 +42,12 @@ def test_time_limit(name: str, limit: float, figure: Figure) -> None:
         assert solution.status is mm.Status.BUDGET
         assert f"time limit of {limit:g} s" in solution.reason
         assert solution.seconds >= limit
-        overshoot.append(solution.seconds - limit - max(np.diff(clock), default=clock[0]))
+        late.append(solution.seconds - limit)
+        overshoot.append(late[-1] - max(np.diff(clock), default=clock[0]))
         if overshoot[-1] <= 0.05:
             break
-    figure.largest("overshoot beside a piece of work", 1000 * max(min(overshoot), 0.0), "ms")
+    figure.largest("overshoot", 1000 * min(late), "ms")
+    figure.largest("beside the longest piece of work", 1000 * min(overshoot), "ms")
     assert min(overshoot) <= 0.05
 
 
@@ -274,7 +276,7 @@ def test_a_second_ctrl_c_raises(figure: Figure) -> None:
     with pytest.raises(KeyboardInterrupt):
         mm.solve(problem("fair_auc_inter"), ENDLESS, callbacks=[press_twice])
     assert signal.getsignal(signal.SIGINT) is before
-    figure.total(1, "second ones, which raise")
+    figure.total(1, "second Ctrl-C, which raises")
 
 
 def test_other_threads_may_solve() -> None:
