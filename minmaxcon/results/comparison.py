@@ -327,7 +327,13 @@ def _is(kind: Any, value: Any) -> bool:
         return False
     fields = kind.__dataclass_fields__.values()
     whole = all(isinstance(getattr(value, field.name), _KINDS[str(field.type)]) for field in fields)
-    return whole and not (kind is Optimum and value.scale is not None and not value.scale > 0)
+    if not whole or kind is Optimum:
+        return whole and (value.scale is None or bool(value.scale > 0))
+    return bool(0.0 <= value.seconds <= _LONGEST)
+
+
+_LONGEST = 1e10
+"""Seconds that no solve takes."""
 
 
 def _is_row(row: Any) -> bool:

@@ -153,7 +153,10 @@ class Checkpoints:
             self._compare(manifest["settings"])
             state = self._codec.decode(manifest["state"], arrays)
             self._warn(manifest["versions"])
-            return Saved(state, float(manifest["seconds"]))
+            seconds = float(manifest["seconds"])
+            if not 0.0 <= seconds < np.inf:
+                raise ValueError(f"its seconds are {seconds}")
+            return Saved(state, seconds)
         except CorruptCheckpoint as failure:
             raise CorruptCheckpoint(str(self.path), failure.problem) from failure
         except InvalidInput:

@@ -518,7 +518,8 @@ def test_what_is_no_comparison_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     entry, optimum, kind = known.entries[0], known.optimum, comparison._Kept
     wrong = [5, (), {"entries": ()}, entry, kind(optimum, 5), kind(optimum, (5,)), kind(entry, ()), kind(optimum, [])]
     wrong += [kind(replace(optimum, scale=scale), ()) for scale in (0.0, "x")]
-    changes = ({"seconds": "x"}, {"path": (row,)}, {"path": 5}, {"path": (5,)}, {"settings": ()}, {"seed": 0.5})
+    wrong += [kind(optimum, (replace(entry, seconds=seconds),)) for seconds in ("x", math.nan, math.inf, 1e308, -1.0)]
+    changes = ({"path": (row,)}, {"path": 5}, {"path": (5,)}, {"settings": ()}, {"seed": 0.5})
     wrong += [kind(optimum, (replace(entry, **change),)) for change in changes]
     for state in wrong:
         (tmp_path / "checkpoint.mmc").unlink()

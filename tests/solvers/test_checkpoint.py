@@ -452,6 +452,9 @@ FORGERIES: dict[str, Callable[[Any], Any]] = {
     "a part that is not there": put("state/fields/problem", {"part": "nothing"}),
     "deep": deep,
     "seconds": put("seconds", "long"),
+    "infinite seconds": put("seconds", "inf"),
+    "seconds that are none": put("seconds", "nan"),
+    "negative seconds": put("seconds", -1.0),
 }
 
 
