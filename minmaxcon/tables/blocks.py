@@ -175,6 +175,7 @@ class _Arrow:
             self.fragments = list(dataset.get_fragments())
             self.schema = self.fragments[0].physical_schema if self.fragments else dataset.schema
             self.names = tuple(self.schema.names)
+            check_names(self.name, self.names, self.names)
             for fragment in self.fragments:
                 self._compare(fragment)
             self.counts = [int(fragment.count_rows()) for fragment in self.fragments]
@@ -184,7 +185,6 @@ class _Arrow:
             cause = " ".join(str(failure).split())[:120]
             need = "give Parquet files, or one CSV or LIBSVM file."
             raise DataError(self.name, f"is no data set that can be read ({cause}); {need}") from None
-        check_names(self.name, self.names, self.names)
 
     @property
     def rows(self) -> int:
@@ -196,6 +196,7 @@ class _Arrow:
         if found.equals(self.schema, check_metadata=False):
             return
         file = str(getattr(fragment, "path", "a part"))
+        check_names(file, found.names, found.names)
         for name in (*self.names, *found.names):
             here, there = (
                 part.field(name).type if name in part.names else "no column" for part in (found, self.schema)

@@ -118,6 +118,15 @@ def test_batches_without_rows_are_passed_over(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cells, TABLE["x"].to_numpy().astype(float))
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_a_file_of_a_set_with_a_name_twice_is_refused(order: tuple[str, str], tmp_path: Path) -> None:
+    good, twice = pa.table({"x": [1.0]}), pa.table([[1.0], [2.0]], names=["x", "x"])
+    for name, table in zip(order, (good, twice), strict=True):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(mm.DataError, match="two columns are called 'x'; rename or remove one|duplicate field names"):
+        TableBlocks(tmp_path)
+
+
 def test_an_arrow_file_whose_texts_lie_elsewhere_is_refused(tmp_path: Path) -> None:
     """Arrow takes the places of texts as they stand in its own files; reading there would end the process."""
     table, path = pa.table({"who": ["aa", "bb", "cc"]}), tmp_path / "rows.arrow"
