@@ -123,7 +123,7 @@ def test_a_file_of_a_set_with_a_name_twice_is_refused(order: tuple[str, str], tm
     good, twice = pa.table({"x": [1.0]}), pa.table([[1.0], [2.0]], names=["x", "x"])
     for name, table in zip(order, (good, twice), strict=True):
         pq.write_table(table, tmp_path / f"{name}.parquet")
-    with pytest.raises(mm.DataError, match="two columns are called 'x'; rename or remove one|duplicate field names"):
+    with pytest.raises(mm.DataError, match=r"two columns are called 'x'; rename or remove one|duplicate field names"):
         TableBlocks(tmp_path)
 
 
