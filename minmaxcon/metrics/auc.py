@@ -109,7 +109,7 @@ def exact_auc(scores_a: Any, scores_b: Any) -> Fraction:
     Examples
     --------
     >>> exact_auc([2.0, 3.0, 4.0], [1.0, 2.0, 5.0])
-    Fraction(1, 2)
+    Fraction(11, 18)
     """
     a, b = checked_scores("scores_a", scores_a, (1,)), checked_scores("scores_b", scores_b, (1,))
     for name, scores in (("scores_a", a), ("scores_b", b)):

@@ -32,7 +32,7 @@ _MEASURED = 4.0
 """How many times the difference of two ways a value is taken to be off."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Enclosed:
     """A number that lies between ``low`` and ``high``, floats or fractions; NaN of either decides nothing.
 
@@ -40,7 +40,7 @@ class Enclosed:
     --------
     >>> from minmaxcon.results.enclosed import Enclosed
     >>> found = Enclosed.around(0.5, 0.25)
-    >>> found.at_most(0.75), found.at_most(0.5), found.at_most(0.2)
+    >>> found.at_most(0.8), found.at_most(0.5), found.at_most(0.2)
     (True, None, False)
     """
 

@@ -30,7 +30,8 @@ FOR_USERS = [
 def test_a_warning_for_users_is_one_line_with_options_as_they_are_typed(
     warning: Warning, shown: str, json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Output(json=json, quiet=False).guarded():
+    passed_on = pytest.warns(DeprecationWarning, match="another library's")
+    with passed_on, Output(json=json, quiet=False).guarded():
         warnings.warn(warning, stacklevel=1)
         warnings.warn("another library's", DeprecationWarning, stacklevel=1)
     done = capsys.readouterr()

@@ -320,7 +320,7 @@ def _require_all_cells(
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class FileColumns:
     """Which columns of a user's files are what; see ``FairAUC.load``.
 

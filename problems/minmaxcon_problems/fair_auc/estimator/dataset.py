@@ -66,7 +66,7 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
     estimator._stream = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Columns:
     """The columns that are no features."""
 
