@@ -163,8 +163,9 @@ class _Checks:
         own = measured.get("values")
         yield "objective", *_compared(record.objective, objective.middle, allowed)
         yield "constraints", *_compared(record.constraints, [one.middle for one in excess], allowed)
-        if own is not None:  # by code that shares nothing with the solvers
-            excess = [Enclosed.around(float(v), 0.0).minus(b) for v, b in zip(own, problem.bounds()[0], strict=True)]
+        if own is not None:  # by code that shares nothing with the solvers, and rounds as the functions' sums do
+            bounds, errors = problem.bounds()[0], [one.error for one in excess]
+            excess = [Enclosed.around(float(v), e).minus(b) for v, e, b in zip(own, errors, bounds, strict=True)]
         if isinstance(self.plugin, Encloses) and (exact := self.plugin.enclosed(problem, x.copy())) is not None:
             excess = [Enclosed(*each).minus(b) for each, b in zip(exact, problem.bounds()[0].tolist(), strict=True)]
         feasible, said = _feasible(excess)

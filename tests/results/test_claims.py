@@ -326,13 +326,18 @@ def test_rounding_decides_no_claim(margin: float, decided: bool | None) -> None:
         assert f"{limit:.17g}" in said
 
 
-def test_a_constraint_that_rounding_would_decide_is_not_confirmed(written: Written, tmp_path: Path) -> None:
-    """The bound is such that the recorded point exceeds the limit by less than its last digits."""
+@pytest.mark.parametrize("measures", [False, True])
+def test_a_constraint_that_rounding_would_decide_is_not_confirmed(
+    written: Written, tmp_path: Path, measures: bool
+) -> None:
+    """The bound is such that the recorded point exceeds the limit by less than its last digits, whoever sums them."""
     told = written(cases.quadratic(bound=0.5), SOLVERS["sfls_mirror_prox"]())
     x = np.array(told["evidence"]["x"])
-    value = float(function_values(cases.quadratic(bound=0.5), x[None])[0][0, 1])
-    problem = cases.quadratic(bound=value - 1e-9)
+    value, error = (float(part[0, 1]) for part in function_values(cases.quadratic(bound=0.5), x[None]))
+    problem = cases.quadratic(bound=value - 1e-9 - 0.5 * error)
     with pytest.MonkeyPatch.context() as patch:
+        if measures:
+            patch.setattr(Plugin, "evaluate", lambda *_: {"values": [value]})
         patch.setattr("minmaxcon.results.verification.load_problem", lambda *_, **__: problem)
         (found,) = [one for one in verify(tmp_path) if one.claim == "feasible"]
     assert not found.confirmed
