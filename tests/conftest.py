@@ -63,3 +63,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if moving:
         raise pytest.UsageError(f"give ids to the parameters of {moving[0]}: its name changes from run to run.")
     select(config, items)
+    items.sort(key=lambda item: "spoilt_files" not in item.name)  # minutes each: at the end one core would wait

@@ -3,7 +3,7 @@
 from minmaxcon.results.comparison import Comparison, Entry, as_data, compare, comparison_text, path_rows
 from minmaxcon.results.comparison_figure import comparison_figure
 from minmaxcon.results.figures import OKABE_ITO, empty_figure, png, style_axes, trace_figure
-from minmaxcon.results.folders import check_file, check_folder, leftover, write_file, write_folder
+from minmaxcon.results.folders import check_file, check_folder, leftover, remove_leftovers, write_file, write_folder
 from minmaxcon.results.machine import describe_machine, environment, load_average, one_thread
 from minmaxcon.results.parallel import in_parallel
 from minmaxcon.results.records import (
@@ -52,6 +52,7 @@ __all__ = [
     "read_model",
     "read_result",
     "record",
+    "remove_leftovers",
     "style_axes",
     "to_json",
     "trace_figure",

@@ -14,7 +14,16 @@ from pathlib import Path
 from minmaxcon.errors import InvalidInput
 from minmaxcon.files import alive, sync_folder, write_synced
 
-__all__ = ["RESULT_FILE", "check_file", "check_folder", "leftover", "recover", "write_file", "write_folder"]
+__all__ = [
+    "RESULT_FILE",
+    "check_file",
+    "check_folder",
+    "leftover",
+    "recover",
+    "remove_leftovers",
+    "write_file",
+    "write_folder",
+]
 
 RESULT_FILE = "result.json"
 """The file that the folder of every solve holds."""
@@ -205,6 +214,18 @@ def leftover(name: str) -> str | None:
     """
     found = _LEFT.fullmatch(name)
     return None if found is None else found[1]
+
+
+def remove_leftovers(folder: Path, ending: str = "") -> None:
+    """Remove what killed processes left in a folder of their own, of writes of files with some ending of the name."""
+    for path in folder.iterdir():
+        name = leftover(path.name)
+        if name is None or not name.endswith(ending):
+            continue
+        if path.is_dir() and not path.is_symlink():  # made to see whether a file can be
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def recover(path: str | Path) -> None:

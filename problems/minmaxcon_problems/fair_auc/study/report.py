@@ -19,6 +19,7 @@ from minmaxcon.results import (
     empty_figure,
     leftover,
     png,
+    remove_leftovers,
     style_axes,
     to_json,
     versions,
@@ -523,8 +524,6 @@ def write_report(out: str | Path, found: Report) -> None:
     Raises InvalidInput where the disk refused.
     """
     folder = Path(out)
-    for entry in folder.iterdir():
-        if leftover(entry.name) and entry.is_file():
-            entry.unlink(missing_ok=True)
+    remove_leftovers(folder)
     for name, content in found.files.items():
         write_file(folder / name, content, overwrite=True)

@@ -18,11 +18,11 @@ from typing import Any
 
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
-from minmaxcon.results import check_file, environment, in_parallel, leftover, one_thread, plain, write_file
+from minmaxcon.results import check_file, environment, in_parallel, one_thread, plain, remove_leftovers, write_file
 
 from .study import FairAUCStudy, Panel
 
-__all__ = ["Configuration", "Sweep", "Tick", "read_run", "remove_stale", "run_sweep", "write_run"]
+__all__ = ["Configuration", "Sweep", "Tick", "read_run", "run_sweep", "write_run"]
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.+]+")
 _DIGEST = "blake2b"
@@ -82,13 +82,6 @@ def read_run(path: Path, configuration: Configuration) -> dict[str, Any]:
             )
             raise InvalidInput("out", str(path.parent.parent), remedy)
     return content
-
-
-def remove_stale(folder: Path) -> None:
-    """Remove the temporary files that a killed run left."""
-    for path in folder.iterdir():
-        if (leftover(path.name) or "").endswith(".json"):
-            path.unlink(missing_ok=True)
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -172,7 +165,7 @@ def run_sweep(
     for path in list(paths.values())[:1]:
         check_file(path, overwrite=True)
     folder.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder)
+    remove_leftovers(folder, ".json")
     notes: list[str] = []
     waiting = [one for one in configurations if not _is_kept(paths[one.name], one, overwrite, notes)]
     kept, total, began = len(configurations) - len(waiting), len(configurations), time.monotonic()

@@ -57,6 +57,7 @@ def gap_against_the_rest(metric: str, scores: Any, rows: Rows, group: Any) -> fl
     return abs(every_pair(scores[first[0]], scores[first[1]]) - other)
 
 
+@pytest.mark.filterwarnings("ignore:budget")
 @pytest.mark.parametrize("objective", ["auc", "logistic"])
 @pytest.mark.parametrize("metric", promises(["group", "inter_group"], ["group"]))
 def test_the_largest_gap_of_three_groups_is_bound(three: Rows, metric: str, objective: str) -> None:

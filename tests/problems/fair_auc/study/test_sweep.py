@@ -124,9 +124,11 @@ def test_a_killed_sweep_goes_on(tmp_path: Path, whole: dict[str, bytes], jobs: i
     finished = {path.stem for path in folder.iterdir() if path.suffix == ".json"}
     assert after <= len(finished) < len(whole)
     (folder / f".{next(iter(finished))}.json.new-0123abcd").write_text("half")
+    (folder / f".{next(iter(finished))}.json.try-0123abcd").mkdir()
     before = begun(log)
     found = run_sweep(FakeStudy(log=str(log)), configurations(), folder, jobs=jobs)
     assert contents(folder) == whole
+    assert len(list(folder.iterdir())) == len(whole)
     assert found.kept == len(finished)
     again = begun(log) - before
     assert set(again) == {Path(name).stem for name in whole} - finished
