@@ -100,12 +100,14 @@ def test_a_target_that_training_missed_is_not_taken(table: Path) -> None:
     assert nothing.summary["command"] is None
 
 
-def test_the_text_says_what_to_do(table: Path) -> None:
+def test_the_text_says_what_to_do(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")  # lines are as long as the terminal is wide
     records = [record("max_gap", seed, kind, AUCS) for seed in (0, 1) for kind in ("target", "selected")]
     rows = found_in(table, ignore="colour", protected="b")
     report = told_of(records, rows)
-    told = " ".join(report.text.split())  # however wide the terminal
-    assert told.startswith("rows.csv, inter_group, linear: 144 rows train, 48 validate and 48 test, in 2 splits label")
+    assert report.text.startswith(
+        "rows.csv, inter_group, linear: 144 rows train, 48 validate and 48 test, in 2 splits\n"
+    )
     for line in (
         "protected: 'b', against 'a'",
         "0.1 *   train       0.7700 [0.7504, 0.7896]   0.1000 [0.0804, 0.1196]",
