@@ -1,4 +1,4 @@
-"""What a piece of work costs: processor time and memory, measured in a process that is forked for it alone."""
+"""Processor time and memory of a piece of work, measured in a process that is forked for it alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a promise measured, for the page "Reliability": counts and extremes, which the report of the tests keeps.
+"""Measured figures of a promise for the page "Reliability": counts and extremes, kept in the report of the tests.
 
 Each is written as JSON, so that ``docs/figures/reliability.py`` can put those of all cases of a promise together: it
 adds counts, and keeps the largest and the smallest of the extremes.

@@ -1,4 +1,4 @@
-"""What a limit on training rows says of others: eight splits of three data sets, by each way to meet it."""
+"""Gaps on new rows by each way to meet a limit: eight splits of three data sets."""
 
 # start
 import warnings

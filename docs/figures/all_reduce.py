@@ -1,4 +1,4 @@
-"""What averaging over processes costs: ``torchrun --nproc-per-node=2 docs/figures/all_reduce.py``.
+"""The cost of averaging over processes: ``torchrun --nproc-per-node=2 docs/figures/all_reduce.py``.
 
 Prints the median time of one reduction, and of a step of SMD with and without averaging for growing batches. The
 process's own processor time stands beside the clock, which tells little on a machine that others use too.

@@ -33,7 +33,8 @@ def fitted(train: Rows, **settings: Any) -> Scores:
     """Fit a model with the limit; a network without one has None."""
     given = {"max_gap": LIMIT, **settings}
     model = FairAUCClassifier(METRIC, random_state=0, **given)
-    return model.fit(train[0], train[1], sensitive_features=train[2]).decision_function  # type: ignore[no-any-return]
+    scores: Scores = model.fit(train[0], train[1], sensitive_features=train[2]).decision_function
+    return scores
 
 
 def penalised(train: Rows) -> Scores:

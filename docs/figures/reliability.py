@@ -189,7 +189,7 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("tests/solvers/test_golden.py",),
     ),
 }
-"""What is promised, and the tests that try it."""
+"""Each promise, and the tests that try it."""
 
 
 def ran(tests: Iterable[str], report: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the tests say with other versions of Python and of packages; kept for the page of promises.
+"""Results of the tests with other versions of Python and of packages, kept for the page of promises.
 
 ``.ci/versions`` installs each, runs the tests and calls this: ``python docs/figures/versions.py report.xml highest``
 adds what ``report.xml`` says of the Python that runs it to ``docs/figures/versions.json``.

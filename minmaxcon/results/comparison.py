@@ -318,7 +318,7 @@ _KINDS: dict[str, Any] = {
     "Mapping[str, Any]": Mapping,
     "tuple[Mapping[str, Any], ...]": tuple,
 }
-"""What fields of an optimum and an entry may hold, by their annotations."""
+"""The types of the fields of an optimum and an entry, by their annotations."""
 
 
 def _is(kind: Any, value: Any) -> bool:
@@ -392,7 +392,7 @@ def _seeds(argument: str, asked: Any) -> list[int]:
 
 
 _ROW = {"checkpoint", "seconds", "samples", "steps", "objective", "violation", "estimate_violation"}
-"""What is known of each point of a path."""
+"""The keys of each point of a path."""
 
 
 class _Watch:

@@ -60,12 +60,13 @@ class Terminal(io.StringIO):
 
 
 def test_on_a_terminal_progress_is_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
     line = ProgressLine(Output(json=False, quiet=False), every=1e9)
     line("1 of 2 runs")
     line("x" * 200)
     line.end()
-    assert sys.stderr.getvalue() == "\r\x1b[K1 of 2 runs\r\x1b[K" + "x" * 110 + "\r\x1b[K"  # type: ignore[attr-defined]
+    assert shown.getvalue() == "\r\x1b[K1 of 2 runs\r\x1b[K" + "x" * 110 + "\r\x1b[K"
     bar = Terminal()
     monkeypatch.setattr(sys, "stderr", bar)
     mm.solve(quadratic(0.9), budget=1, callbacks=Output(json=False, quiet=False).progress())

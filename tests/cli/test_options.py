@@ -66,7 +66,7 @@ class Free(Typed):
 
     name = "free"
 
-    def load(self, **options: Any) -> mm.MinMaxProblem:  # type: ignore[override]
+    def load(self, **options: Any) -> mm.MinMaxProblem:  # type: ignore[override]  # of any name
         """Load it."""
         seen.clear()
         seen.update(options)

@@ -64,10 +64,17 @@ def _pieces(batch: Any, count: int) -> Any:
 
 
 @pytest.mark.parametrize("runs, expected", [(1, 2**22), (5, 2**22 // 5), (4096, 1024), (50_000, 1024)])
-def test_a_pass_over_many_runs_takes_fewer_rows_at_once(runs: int, expected: int) -> None:
+def test_a_pass_over_many_runs_takes_fewer_rows_at_once(
+    monkeypatch: pytest.MonkeyPatch, runs: int, expected: int
+) -> None:
     problem, asked = grouped(), list[Any]()
     whole = problem.data.chunks
-    problem.data.chunks = lambda rows: asked.append(rows) or whole()  # type: ignore[method-assign,func-returns-value]
+
+    def chunks(rows: int) -> Any:
+        asked.append(rows)
+        return whole()
+
+    monkeypatch.setattr(problem.data, "chunks", chunks)
     expectations(problem.family, np.zeros((runs, 3)), problem.data)
     assert asked == [expected]
 

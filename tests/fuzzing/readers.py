@@ -1,4 +1,4 @@
-"""What reads each kind of file, and the trial of one file: it is read, or refused in one line."""
+"""The readers of each kind of file, and the trial of one file: it is read, or refused in one line."""
 
 from __future__ import annotations
 

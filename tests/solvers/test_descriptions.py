@@ -127,8 +127,8 @@ def test_what_occurs_twice_is_described_once() -> None:
     assert described([shared, shared]) == {"a[0][0]": "1", "a[1]": "the a[0]"}
     found = described([held, held])
     assert found["a[1]"] == found["a[0]"] == f"float64(2, 3) {digest(held.tobytes())}"
-    loop = Plain()
-    loop.me = loop  # type: ignore[attr-defined]
+    loop: Any = Plain()
+    loop.me = loop
     assert described(loop) == {"a.class": f"{HERE}.Plain", "a.me": "the a"}
 
 

@@ -220,9 +220,10 @@ def test_of_a_search_the_estimate_is_kept_with_its_bounds() -> None:
     problem = cases.problem("quadratic")
     bound, x = float(problem.bounds()[0, 0]), np.zeros((3, 3))
     high = np.array([[1.0, bound], [2.0, bound + 1e-9], [3.0, bound - 1.0]])
-    seen, estimate = SimpleNamespace(upper=[0.0 * high, high]), SimpleNamespace(x=x)
-    known = SimpleNamespace(interior=x + 1.0, level=np.zeros(3))
-    found, proved = mm.SFLS._confirmed(problem, seen, estimate, known, True)  # type: ignore[arg-type]
+    seen: Any = SimpleNamespace(upper=[0.0 * high, high])
+    estimate: Any = SimpleNamespace(x=x)
+    known: Any = SimpleNamespace(interior=x + 1.0, level=np.zeros(3))
+    found, proved = mm.SFLS._confirmed(problem, seen, estimate, known, True)
     assert proved.tolist() == [True, False, True]
     assert found.x is x
     np.testing.assert_array_equal(found.objective, [1.0, 2.0, 3.0])

@@ -62,7 +62,7 @@ Value = float | str
 Signs = NDArray[np.int8]
 
 UnknownCategory = Literal["refuse", "zero"]
-"""What is done with a category that training did not have, of a new row or of another part than the training rows."""
+"""The treatment of a category that the training rows do not have: an error, or 0 in all features of the column."""
 
 _POSITIVE_WORDS = frozenset({"yes", "true", "1", "positive"})
 
@@ -320,17 +320,17 @@ def _require_all_cells(
         )
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileColumns:
-    """Which columns of a user's files are what; see ``FairAUC.load``.
+    """The parts that columns of a user's files play; see ``FairAUC.load``. Equal ones are one key of a cache.
 
     Raises InvalidInput where label or sensitive column are to be left out.
     """
 
-    label: Any = None
-    positive: Any = None
-    sensitive: Any = None
-    protected: Any = None
+    label: str | None = None
+    positive: Value | None = None
+    sensitive: str | int | None = None
+    protected: Value | None = None
     keep_sensitive: bool = False
     ignore: tuple[str, ...] = ()
     unknown_category: UnknownCategory = "refuse"
@@ -370,8 +370,8 @@ def read_table(
     *,
     label: str | None = None,
     sensitive: str | int,
-    positive: object = None,
-    protected: object = None,
+    positive: Value | None = None,
+    protected: Value | None = None,
     keep_sensitive: bool = False,
     n_features: int | None = None,
 ) -> LabelledData:
@@ -545,10 +545,10 @@ def _require_columns(table: Table, training: Table) -> None:
         raise DataError(table.source, f"has {' and '.join(parts)}, unlike {training.source}; {need}")
 
 
-def libsvm_table(path: str | Path, sensitive: str | int, n_features: int | None) -> tuple[Table, str, str, Any]:
+def libsvm_table(path: str | Path, sensitive: str | int | None, n_features: int | None) -> tuple[Table, str, str, Any]:
     """Return label and sensitive feature of a LIBSVM file as a table, their names in it, and all features (n, d)."""
     try:
-        index = int(sensitive)
+        index = int(str(sensitive))
     except ValueError:
         raise InvalidInput("sensitive", sensitive, "in a LIBSVM file give the 1-based index of a feature.") from None
     rows, name = read_libsvm(path, n_features=n_features), source_name(path)

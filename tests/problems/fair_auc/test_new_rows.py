@@ -223,16 +223,12 @@ def test_an_unknown_category_is_refused_or_zero(
     assert call("predict", model, "--data", odd, "--unknown-category", "zero", "--quiet").err == ""
     wrong = call("predict", model, "--data", odd, "--unknown-category", "guess")
     assert (wrong.status, wrong.err.count("\n")) == (2, 1)
+    misspelt: Any = "zeros"
     with pytest.raises(mm.UnknownName, match="unknown_category='zeros': unknown name; did you mean 'zero'"):
-        fair_auc.predict(*exported, str(fresh), unknown_category="zeros")  # type: ignore[arg-type]
+        fair_auc.predict(*exported, str(fresh), unknown_category=misspelt)
+    misspelt = "dropped"
     with pytest.raises(mm.UnknownName, match="missing='dropped': unknown name; did you mean 'drop'"):
-        fair_auc.measure_scores(
-            exported[1],
-            np.zeros(90),
-            str(fresh),
-            label="label",
-            missing="dropped",  # type: ignore[arg-type]
-        )
+        fair_auc.measure_scores(exported[1], np.zeros(90), str(fresh), label="label", missing=misspelt)
 
 
 def fair_auc_weight(model: Path) -> Any:

@@ -131,11 +131,10 @@ class _Rows:
                 if table.is_text(column):
                     said = f"column {name!r} holds texts, such as {column.texts[0]!r}; encode it as numbers first."
                     raise DataError(table.source, said)
-            label, sensitive, weight = (
-                None if name is None else table.columns[name]
-                for name in (self.columns.label, self.columns.sensitive, self.columns.weight)
+            label = table.columns[self.columns.label]
+            sensitive, weight = (
+                None if name is None else table.columns[name] for name in (self.columns.sensitive, self.columns.weight)
             )
-            assert label is not None  # noqa: S101 - it has a name
             (table.require_texts if table.is_text(label) else table.require_numbers)(label)
             yield (
                 table,

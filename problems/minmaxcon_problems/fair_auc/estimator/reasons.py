@@ -1,4 +1,4 @@
-"""What a fit says of itself: sentences of its reason, and warnings."""
+"""The sentences of a fit's reason, and its warnings."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _WAYS = {
     "post_processing": "post-processing (reads the group)",
     UNCONSTRAINED: "no limit",
 }
-"""What the methods are called in the table of other ways."""
+"""Names of the methods in the table of other ways."""
 
 Measure = tuple[float, float, float]
 """A value, and the ends of its 95% interval: means over the splits."""

@@ -89,9 +89,9 @@ def own_rows(data: str, columns: FileColumns, others: Mapping[str, str]) -> OwnR
         except OSError as failure:
             cause = f"cannot be read ({failure.strerror}); check the file."
             raise mm.DataError(source_name(source), cause) from failure
-    places = {"data": data, **dict.fromkeys(_PARTS), **others}
-    files = {name: None if part is None else str(Path(part).absolute()) for name, part in places.items()}
-    found = OwnRows(**files, columns=columns, digest=digest.hexdigest())  # type: ignore[arg-type]  # data are given
+    validation, test = (str(Path(others[name]).absolute()) if name in others else None for name in _PARTS)
+    place = str(Path(data).absolute())
+    found = OwnRows(data=place, validation=validation, test=test, columns=columns, digest=digest.hexdigest())
     _read(found)  # what is wrong or odd is said before anything is written, and once
     _require_cells(found.parts(0), source_name(data))
     return found

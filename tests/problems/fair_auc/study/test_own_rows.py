@@ -16,7 +16,7 @@ import pytest
 from minmaxcon_problems.fair_auc.labelled import FileColumns
 from minmaxcon_problems.fair_auc.study import own_front as front_module
 from minmaxcon_problems.fair_auc.study import runs as runs_module
-from minmaxcon_problems.fair_auc.study.own_rows import OwnRows, own_rows
+from minmaxcon_problems.fair_auc.study.own_rows import OwnRows, _read, own_rows
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from tests.cli.conftest import FILE_OPTIONS, table, table_rows, write_table
 from tests.outlines import outline
@@ -42,6 +42,9 @@ def cells(part: Any) -> list[int]:
 def test_a_seed_divides_the_rows_with_the_same_share_of_every_cell(table: Path) -> None:
     """60%, 20% and 20%, standardised by the training rows; no row is in two parts, and every one is in one."""
     rows = pickle.loads(pickle.dumps(found_in(table)))
+    read = _read.cache_info()
+    assert rows.parts(0).name == rows.parts(1).name == "rows.csv"
+    assert _read.cache_info().misses == read.misses  # a process reads the files once, whoever brings the rows
     first, again, other = rows.parts(0), rows.parts(0), rows.parts(1)
     parts = (first.train, first.validation, first.test)
     assert [cells(part) for part in parts] == [[36] * 4, [12] * 4, [12] * 4]
