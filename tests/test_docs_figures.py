@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import runpy
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,11 @@ def test_every_promise_measures_something() -> None:
             assert mine, f"{name} names {test}, which there is not"
             measuring |= any(argument.arg == "figure" for part in mine for argument in part.args.args)
         assert measuring is (name not in NOT_MEASURED), name
+
+
+def test_no_program_has_the_name_of_a_package() -> None:
+    """A program's folder is the first that it imports from: a coverage.py beside it would be its package coverage."""
+    programs = {path.stem for path in (ROOT / "docs" / "figures").glob("*.py")}
+    packages = {*sys.stdlib_module_names, *packages_distributions()}
+    assert not programs & packages
+    assert {"coverage", "json"} <= packages

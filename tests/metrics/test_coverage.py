@@ -13,7 +13,7 @@ import pytest
 from minmaxcon.errors import InvalidInput
 from minmaxcon.metrics import AUCEstimate, AUCStatistic, auc, auc_with_interval
 
-COVERAGE = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "docs" / "figures" / "coverage.py")))
+COVERAGE = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "docs" / "figures" / "intervals.py")))
 """The simulations, of which the documentation has a table."""
 
 HARD = [("wide", 0.95, (2, 2)), ("narrow", 0.95, (50, 2)), ("exponential", 0.95, (2, 5)), ("tied", 0.99, (5, 5))]

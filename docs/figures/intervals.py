@@ -1,6 +1,6 @@
 """How often intervals of AUCs, gaps and differences hold the truth, by simulation, and how wide they are.
 
-``python docs/figures/coverage.py [DRAWS]`` prints two tables, of 95% intervals; ``--out FILE`` writes them for the
+``python docs/figures/intervals.py [DRAWS]`` prints two tables, of 95% intervals; ``--out FILE`` writes them for the
 documentation. DRAWS is a number of draws for each case or, below 1, the standard error that every coverage is to have.
 The tests call the same functions. Sets have 2 to 50 members, whose scores differ in shape and spread,
 are tied, or are weighted back from a sample that depends on them.
