@@ -133,8 +133,8 @@ def test_every_solver_goes_on_with_every_problem(name: str, solver: str, tmp_pat
 @pytest.mark.parametrize("solver", ["sfls", "single_samples", "iqrc"])
 def test_split_resume(solver: str, engine: str, tmp_path: Path, figure: Figure) -> None:
     """50 random splits, within queries and between them."""
-    sfls, single = (mm.SFLS(mm.SMD(steps=45, batch_size=size, block=20), levels=3) for size in (20, 1))
-    iqrc = mm.IQRC(mm.SFLS(mm.SMD(steps=25, batch_size=20, block=10), levels=2), iterations=2)
+    sfls, single = (mm.SFLS(mm.SMD(steps=30, batch_size=size, block=8), levels=2) for size in (20, 1))
+    iqrc = mm.IQRC(mm.SFLS(mm.SMD(steps=20, batch_size=20, block=5), levels=1), iterations=2)
     make = {"sfls": lambda: sfls, "single_samples": lambda: single, "iqrc": lambda: iqrc}[solver]
     problem, rng = cases.fair_auc(kappa=0.1, engine=engine), np.random.default_rng(0)
     count = len(list(mm.iterate(problem, make())))
@@ -633,7 +633,7 @@ def kills(folder: Path, count: int) -> tuple[int, int]:
     Returns how many ended with the bits of a solve that nothing disturbs, and how many left a broken checkpoint.
     """
     rng, problem = np.random.default_rng(0), cases.problem("fair_auc_inter")
-    solver = mm.SFLS(oracle=mm.SMD(steps=200, batch_size=20, block=20), levels=3, tolerance=1e-6)
+    solver = mm.SFLS(oracle=mm.SMD(steps=100, batch_size=20, block=5), levels=2, tolerance=1e-6)
     expected, folders = mm.solve(problem, solver), (folder / str(number) for number in itertools.count())
     where, alike, broken = next(folders), 0, 0
 
@@ -641,7 +641,7 @@ def kills(folder: Path, count: int) -> tuple[int, int]:
         mm.solve(problem, solver, checkpoint=where, resume=where, every=0)
 
     for _ in range(count):
-        while killed(work, float(rng.uniform(0.0, 0.15))):
+        while killed(work, float(rng.uniform(0.0, 0.1))):
             where = next(folders)  # it had ended before
         left = next(folders)
         if where.exists():
@@ -675,8 +675,10 @@ def test_kill9(tmp_path: Path, figure: Figure) -> None:
 def test_kill9_notices_a_naive_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Figure) -> None:
     """The canary of the test above: a writer that is not atomic leaves broken checkpoints at some of the instants."""
     monkeypatch.setattr(module, "replace_file", naive)
-    _, broken = kills(tmp_path, KILLS // 4)
-    figure.count(broken, KILLS // 4, "left broken by a naive writer")
+    broken, count = 0, 0
+    while not broken and count < KILLS:  # on a busy machine few instants fall into a write
+        broken, count = kills(tmp_path / str(count), KILLS // 4)[1], count + KILLS // 4
+    figure.count(broken, count, "left broken by a naive writer")
     assert broken
 
 

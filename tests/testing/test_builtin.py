@@ -67,7 +67,7 @@ def test_all_blocks_and_perspective_generators(name: str) -> None:
 
 
 @promise
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(20))
 def test_random_geometries(seed: int) -> None:
     rng = np.random.default_rng(seed)
     passes(check_generator(random_generator(rng), seed=seed))
@@ -86,8 +86,7 @@ def test_problems(name: str) -> None:
 @promise
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name not in ALIKE])
 def test_all_problems(name: str) -> None:
-    for seed in range(2):
-        passes(check_problem(problem(name), seed=seed))
+    passes(check_problem(problem(name), seed=1))
 
 
 def test_several_runs_and_single_precision() -> None:

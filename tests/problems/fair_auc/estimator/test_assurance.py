@@ -411,7 +411,7 @@ def test_options_that_cannot_act_together_are_refused(
 @pytest.mark.rel
 def test_every_option_acts() -> None:
     """Each changes the fit, alone or beside the option that it needs."""
-    rows = biased_rows(200, 5)
+    rows, plain = biased_rows(200, 5), dict[str, FairAUCClassifier]()
     beside = {
         "calibration": {"use_group": True},
         "demand": {"validation_fraction": 0.3, "max_gap": 0.25},
@@ -429,7 +429,9 @@ def test_every_option_acts() -> None:
                 continue  # is about more than two groups; tests of groups try it
             if name == "random_state":
                 base = {"validation_fraction": 0.3}  # the split; a linear model itself has nothing random
-            one, other = fitted(rows, **base), fitted(rows, **base, **{name: value})
+            if str(base) not in plain:
+                plain[str(base)] = fitted(rows, **base)
+            one, other = plain[str(base)], fitted(rows, **base, **{name: value})
             scores = [
                 fit.predict_proba(rows.X, **({"sensitive_features": rows.group} if fit.use_group else {}))
                 for fit in (one, other)
