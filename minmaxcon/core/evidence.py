@@ -192,6 +192,12 @@ def proved(
     return found[0]
 
 
+def no_multipliers(problem: MinMaxProblem, weights: Any, scaled: Any) -> str:
+    """Return why weights (1 + m,) and scaled inner variables (p,) bound nothing; an empty text where they may."""
+    found = _Lagrangian.of(problem, weights, scaled)
+    return found.fault if isinstance(found, Proved) else ""
+
+
 def proved_of_runs(
     problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = None, over: Callable[[], bool] = lambda: False
 ) -> list[Proved]:

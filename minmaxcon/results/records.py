@@ -105,6 +105,8 @@ class EvidenceRecord(_Record):
         Of a run that claims near stationarity; the multipliers are then those of the proximal problem.
     linear : LinearRecord
         Of a run that claims first-order optimality of a true measure.
+    samples : int
+        Of a run on a stream: how many samples the solve has read. Whoever checks a claim takes those that follow.
     """
 
     x: list[FiniteFloat]
@@ -114,6 +116,7 @@ class EvidenceRecord(_Record):
     first: list[FiniteFloat] | None = None
     proximal: ProximalRecord | None = None
     linear: LinearRecord | None = None
+    samples: int | None = Field(default=None, ge=0)
 
 
 def _known_status(status: str) -> str:
@@ -272,7 +275,7 @@ def _cell(value: Any) -> Any:
     return "" if isinstance(value, float) and math.isnan(value) else value
 
 
-_ABSENT = ("train", "validation", "test", "evidence", "weights", "scaled", "near", "first", "proximal", "linear")
+_ABSENT = ("train", "validation", "test", "evidence", *EvidenceRecord.model_fields)
 
 
 def _without_absent(value: Any) -> Any:
@@ -411,10 +414,12 @@ def _evidence(solution: Solution) -> EvidenceRecord:
     """Return the point of one run, and the multipliers that prove what it claims."""
     found, x = solution.evidence, np.asarray(solution.x, dtype=np.float64).tolist()
     kept: dict[str, Any] = {}
+    if solution.certificate.kind in ("with confidence", "estimate"):
+        kept["samples"] = int(solution.samples)
     if found is None:
-        return EvidenceRecord(x=x)
+        return EvidenceRecord(x=x, **kept)
     if np.isfinite(found.weights).all():
-        kept = {name: getattr(found, name)[0].tolist() for name in ("weights", "scaled", "near")}
+        kept |= {name: getattr(found, name)[0].tolist() for name in ("weights", "scaled", "near")}
     if found.first is not None and np.isfinite(found.first).all():
         kept["first"] = found.first[0].tolist()
     if solution.status is Status.SOLVED:

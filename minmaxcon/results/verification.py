@@ -22,6 +22,7 @@ from minmaxcon.registry import plugin as plugin_named
 from minmaxcon.results.enclosed import Enclosed, function_values, too_close
 from minmaxcon.results.machine import environment
 from minmaxcon.results.records import FEASIBLE, EvidenceRecord, RunRecord, RunsRecord, plain, read_result
+from minmaxcon.results.sampled import sampled_claims
 from minmaxcon.results.saved_models import read_model
 
 __all__ = ["Finding", "verify"]
@@ -49,7 +50,8 @@ class Finding:
         The run.
     claim : str
         What is claimed: ``x``, ``objective``, ``constraints``, ``feasible``, ``train``, ``test``, ``model``, ``upper``,
-        ``lower``, ``distance`` (of the proximal point), ``fall`` (that first-order optimality allows) or ``status``.
+        ``lower``, ``distance`` (of the proximal point), ``fall`` (that first-order optimality allows), ``samples``
+        (that a stream has enough of them) or ``status``.
     confirmed : bool
         Whether it holds.
     text : str
@@ -68,7 +70,8 @@ def verify(folder: str | Path) -> list[Finding]:
     The problem is loaded anew by its recorded options. Objective, constraints and measures are computed again at the
     recorded point; lower bounds, claims of infeasibility and of near stationarity from the recorded multipliers, by
     :func:`minmaxcon.core.proved`; first-order optimality of a true measure by :func:`minmaxcon.core.allowed_fall`.
-    Where a number is nearer to its limit than rounding, the claim is not confirmed, and the finding says so.
+    Where a number is nearer to its limit than rounding, the claim is not confirmed, and the finding says so. Claims on
+    a stream are checked with their confidence by samples that follow those that the solve has read.
 
     Parameters
     ----------
@@ -152,11 +155,9 @@ class _Checks:
             yield "x", False, f"the recorded point is no point of the set of {problem.primal.dimension} variables."
             return
         if problem.data.size is None:
-            yield (
-                "status",
-                False,
-                "the data are a stream: what holds on it holds with a confidence, and is not computed again.",
-            )
+            yield from sampled_claims(problem, record, evidence, self._setting("tolerance"))
+            if isinstance(self.plugin, SavesModels):
+                yield "model", *self._model(self.plugin, x)
             return
         measured = self.plugin.evaluate(self.problem, x.copy())
         objective, excess, allowed = _values(problem, x)

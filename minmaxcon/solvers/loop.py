@@ -420,10 +420,14 @@ class _Check:
 
 def _checked(problem: MinMaxProblem, outcome: Outcome, over: Callable[[], bool]) -> dict[int, _Check]:
     """Return what their multipliers prove of the runs that claim something by them, in the time that is left."""
-    if problem.data.size is None:
-        return {}
     claimed = np.array([status in (Status.SOLVED, Status.INFEASIBLE) for status in outcome.status])
     evidence = Evidence.none(problem, len(claimed)) if outcome.evidence is None else outcome.evidence
+    if problem.data.size is None:  # where fresh samples bound what is claimed, with confidence
+        solved = np.array([status is Status.SOLVED for status in outcome.status])
+        proved = (
+            solved & np.isfinite(evidence.weights).all(axis=1) & (np.broadcast_to(outcome.confidence, solved.shape) > 0)
+        )
+        return {int(j): _Check.of_nothing() for j in np.flatnonzero(claimed & ~proved)}
     linear = np.zeros(len(claimed), dtype=bool) if evidence.linear is None else np.isfinite(evidence.linear.fall)
     shown = np.isfinite(evidence.weights).all(axis=1)
     checks = {int(j): _Check.of_nothing() for j in np.flatnonzero(claimed & ~shown & ~linear)}

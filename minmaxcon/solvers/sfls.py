@@ -283,8 +283,10 @@ class SFLS(Solver):
             running = self.oracle.estimate(state.query)
             steps, samples = running.steps, running.samples
         found = state.outcome(steps=steps, samples=samples)
-        if found.exact:  # what the gap is relative to
-            return replace(found, evidence=replace(state.evidence, first=_known(state.interior, state.first)))
+        # What the gap is relative to.
+        found = replace(found, evidence=replace(state.evidence, first=_known(state.interior, state.first)))
+        if found.exact:
+            return found
         claimed = state.proved | (np.isfinite(state.lower) & ~found.points.feasible)
         return replace(found, confidence=np.where(claimed, 1.0 - self.delta, 0.0))
 
@@ -506,8 +508,10 @@ class SFLS(Solver):
             if seen is not None:
                 weight = np.asarray(to_numpy(estimate.weights[:, 0]), dtype=np.float64)
                 some = weight > 0
-                root = known.level + seen.lower / np.where(some, weight, 1.0)
-                known.lower = np.maximum(known.lower, np.where(some, root, -np.inf))
+                root = np.where(some, known.level + seen.lower / np.where(some, weight, 1.0), -np.inf)
+                evidence = Evidence.of(estimate.weights, estimate.scaled, estimate.x)
+                known.evidence = where_runs(root > known.lower, evidence, known.evidence)
+                known.lower = np.maximum(known.lower, root)
                 known.below = np.maximum(known.below, seen.first)
             best = known.points
             moved = np.where(known.proved & best.feasible, best.objective - known.level, path)

@@ -26,6 +26,7 @@ from minmaxcon.results.verification import verify
 from tests import cases
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
 from tests.core.test_evidence import Wave, quadratic
+from tests.normal_stream import half_space
 from tests.problem_library import HalfSquare, Linear
 
 LEAST = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
@@ -286,6 +287,24 @@ def test_nothing_is_solved_or_infeasible_without_evidence(problem: str, solver: 
     found = mm.solve(PROBLEMS[problem][0](), solver(oracle=mm.MirrorProx(steps=60), tolerance=0.05))
     assert found.status is mm.Status.BUDGET
     assert said in found.reason.lower()
+
+
+class Sure(Says):
+    """Says so from the first estimate on, which has no confidence."""
+
+    def outcome(self, state: Any) -> Any:
+        return replace(super().outcome(state), confidence=0.0)
+
+
+@pytest.mark.parametrize("solver", [Silent, Sure, SaysInfeasible])
+def test_nothing_is_solved_or_infeasible_on_a_stream_without_evidence(solver: Any) -> None:
+    problem, _ = half_space()
+    settings: dict[str, Any] = {"oracle": mm.SMD(steps=100, batch_size=20), "levels": 3, "tolerance": 0.9}
+    assert mm.solve(problem, mm.SFLS(**settings)).status is mm.Status.SOLVED
+    found = mm.solve(problem, solver(**settings))
+    assert found.status is mm.Status.BUDGET
+    assert found.reason.startswith("The solver brings no multipliers that prove it, so it is open whether ")
+    assert found.certificate.lower == -np.inf
 
 
 class Bold(mm.IQRC):

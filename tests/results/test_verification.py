@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +19,13 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.cli import main
-from minmaxcon.results import model_bytes
+from minmaxcon.results import measure, model_bytes, record, to_json
 from minmaxcon.results.verification import verify
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
 from tests.figures import Figure
+from tests.normal_stream import half_space, true_values
 from tests.outlines import outline
+from tests.problem_library import HalfSquare
 
 
 @pytest.fixture(scope="module")
@@ -202,18 +208,108 @@ def test_a_status_that_claims_nothing_is_not_checked(folders: dict[str, Path], t
     assert all(one.confirmed for one in found)
 
 
-def test_what_holds_on_a_stream_is_not_claimed_to_be_checked(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    toy = mm.load_problem("toy")
-    (rows,) = [batch for _, batch in toy.data.chunks(10**6)]
-    stream = mm.Stream(lambda: ({name: value[k] for name, value in rows.items()} for k in range(len(rows["z"]))))
-    monkeypatch.setattr(
-        "minmaxcon.results.verification.load_problem", lambda *_, **__: toy.over(stream, lambda family: family)
+ON_STREAMS = mm.SFLS(mm.SMD(steps=100, batch_size=20), levels=4, tolerance=0.9)
+
+
+@pytest.fixture(scope="module")
+def streamed() -> dict[str, Any]:
+    """A solve of a stream whose population is known, as result.json tells it."""
+    problem, best = half_space()
+    solution = mm.solve(problem, ON_STREAMS, seed=0)
+    assert solution.status is mm.Status.SOLVED
+    assert solution.certificate.lower <= best <= solution.certificate.upper
+    told: dict[str, Any] = json.loads(
+        to_json(record(measure(None, problem, solution)[0], solution, {"problem": "toy"}))
     )
-    (found,) = verify(folders["toy"])
-    assert (found.claim, found.confirmed) == ("status", False)
-    assert "the data are a stream: what holds on it holds with a confidence" in found.text
+    return told
+
+
+def checked(told: dict[str, Any], problem: mm.MinMaxProblem, folder: Path) -> dict[str, tuple[bool, str]]:
+    """Verify a result of this problem."""
+    (folder / "result.json").write_text(json.dumps(told))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minmaxcon.results.verification.load_problem", lambda *_, **__: problem)
+        return {one.claim: (one.confirmed, one.text) for one in verify(folder)}
+
+
+def test_claims_on_a_stream_are_checked_by_samples_that_follow(streamed: dict[str, Any], tmp_path: Path) -> None:
+    """What the fresh samples bound holds of the population, and the same claims get the same answer."""
+    problem, best = half_space()
+    found = checked(streamed, problem, tmp_path)
+    assert list(found) == ["feasible", "upper", "lower", "status"]
+    assert all(confirmed for confirmed, _ in found.values()), found
+    assert all(text.startswith("with confidence 0.9, by ") for _, text in found.values())
+    x = np.array(streamed["evidence"]["x"])
+    high, low = (float(re.findall(r"-?\d+\.?\d*", found[name][1])[k]) for name, k in (("upper", -1), ("lower", -1)))
+    assert true_values(x)["square"] <= high <= streamed["certificate"]["upper"]
+    assert low <= best
+    assert checked(streamed, problem, tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    "place, value, claims",
+    [
+        ("certificate.upper", lambda told: told["certificate"]["upper"] - 0.6 * gap_of(told), ["upper"]),
+        ("certificate.lower", lambda told: told["certificate"]["lower"] + 0.9 * gap_of(told), ["lower"]),
+        ("evidence.x", lambda _: [1.0, 1.0, 1.0], ["feasible", "upper", "status"]),
+        ("evidence.weights", lambda _: [-1.0, 2.0], ["lower", "status"]),
+        ("evidence.weights", lambda _: [0.0, 1.0], ["lower", "status"]),
+        ("evidence.weights", lambda _: [1.0], ["lower", "status"]),
+        ("evidence.weights", lambda _: None, ["lower", "status"]),
+        ("evidence.samples", lambda _: None, ["samples"]),
+        ("settings.solver_settings.tolerance", lambda _: 0.01, ["status"]),
+        ("settings.solver_settings.tolerance", lambda _: None, ["status"]),
+        ("status", lambda _: "infeasible", ["status"]),
+    ],
+)
+def test_no_false_claim_on_a_stream_is_confirmed(
+    place: str, value: Any, claims: list[str], streamed: dict[str, Any], tmp_path: Path
+) -> None:
+    told = copy.deepcopy(streamed)
+    *path, name = place.split(".")
+    held = functools.reduce(lambda part, key: part[key], path, told)
+    held[name] = value(streamed)
+    found = checked(told, half_space()[0], tmp_path)
+    assert [claim for claim, (confirmed, _) in found.items() if not confirmed] == claims
+
+
+def gap_of(told: dict[str, Any]) -> float:
+    return float(told["certificate"]["upper"] - told["certificate"]["lower"])
+
+
+def test_a_stream_that_ends_confirms_nothing(streamed: dict[str, Any], tmp_path: Path) -> None:
+    """It has no samples but those that the claims rest on; where nothing is claimed nothing is missing."""
+    read = streamed["evidence"]["samples"]
+    for limit in (read - 100, read + 500):
+        ended = checked(streamed, half_space(limit=limit)[0], tmp_path)
+        assert list(ended) == ["samples"]
+        assert not ended["samples"][0]
+        assert ended["samples"][1].startswith("the stream ends before")
+    nothing = {"upper": None, "lower": None, "gap": None}
+    told = {**streamed, "feasible": False, "status": "budget", "certificate": streamed["certificate"] | nothing}
+    assert checked(told, half_space(limit=1)[0], tmp_path) == {"status": (True, "nothing is known of the problem.")}
+
+
+def test_fresh_samples_of_a_file_follow_those_that_were_read(streamed: dict[str, Any], tmp_path: Path) -> None:
+    """Another seed orders the points within a block: a whole block more is passed over."""
+    problem, _ = half_space()
+    (batch,) = problem.data.draw(mm.Position.start(np.random.default_rng(5)), 1, 16_000)[0]
+    stream = mm.Stream(
+        lambda: ({name: batch[name][k] for name in ("points", "costs")} for k in range(16_000)), shuffle=300
+    )
+    told, drawn, faithful = copy.deepcopy(streamed), set[float](), HalfSquare.evaluate
+    told["evidence"]["samples"] = 3000
+
+    def noted(self: HalfSquare, x: Any, rows: mm.Batch) -> mm.Evaluation:
+        drawn.update(rows["points"][:, 0].tolist())
+        return faithful(self, x, rows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HalfSquare, "evaluate", noted)
+        found = checked(told, replace(problem, data=stream), tmp_path)
+    assert all(confirmed for confirmed, _ in found.values()), found
+    assert len(drawn) >= 12_000
+    assert not drawn & set(batch["points"][:3000, 0].tolist())
 
 
 def test_no_solver_is_loaded(folders: dict[str, Path]) -> None:

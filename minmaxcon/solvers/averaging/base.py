@@ -244,7 +244,10 @@ class AveragingSolver(Solver):
             values = xp.where(begun, game.dual.support(mean.u, mean.v), mean.u + float("inf"))
             values = np.asarray(to_numpy(values), dtype=np.float64)
             state, new, confirmed, bound = self._confirmed(game, state, Points(x, values[:, 0], values[:, 1:]), sums)
-            lower = np.where(going, np.fmax(lower, bound), lower)
+            y, a = to_numpy(sums.y), to_numpy(sums.a)
+            better = going & (bound > lower)
+            fresh = replace(Evidence.of(y, a, x), first=evidence.first)
+            lower, evidence = where_runs(better, (bound, fresh), (lower, evidence))
         # What fresh samples bound replaces what is only estimated.
         better = np.where(state.proved == confirmed, new.better(state.points), confirmed) & going
         best: Points = where_runs(better, new, state.points)
