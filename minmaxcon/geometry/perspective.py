@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -200,9 +201,17 @@ def stack_blocks(blocks: Sequence[InnerBlock | None]) -> BlockStack:
         :class:`BoxStack` where every block is a box (or there is none), else :class:`MixedStack`.
     """
     kinds = {type(block) for block in blocks if block is not None}
-    if kinds <= {BoxBlock}:
+    if not kinds:
+        return _no_blocks(len(blocks))
+    if kinds == {BoxBlock}:
         return BoxStack(cast("Sequence[BoxBlock | None]", blocks))
     return MixedStack(blocks)
+
+
+@lru_cache(maxsize=64)
+def _no_blocks(levels: int) -> BlockStack:
+    """Return the stack of levels without inner variables, which solvers ask for at every evaluation."""
+    return BoxStack([None] * levels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

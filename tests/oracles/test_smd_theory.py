@@ -98,13 +98,14 @@ def test_without_noise_the_bounds_hold_the_value(name: str, rule: str) -> None:
         level = problem.at_level(level_of(name))
         smd = mm.SMD(steps=256, batch_size=1, step_rule=RULES[rule], block=1)
         state, bounds = smd.begin(level, start(problem)), []
-        while not smd.finished(state):
+        for length in (1, 4, 32, 256):
+            smd.block = length - state.steps
             state = smd.advance(state)
-            if state.steps in (1, 4, 32, 256):
-                found = smd.estimate(state)
-                at_point = worst(level, found.x)
-                below = lower_bound(level, found.weights, found.scaled, found.x, upper=np.array([at_point]))[0]
-                bounds.append((below, at_point, found.upper[0]))
+            assert state.steps == length
+            found = smd.estimate(state)
+            at_point = worst(level, found.x)
+            below = lower_bound(level, found.weights, found.scaled, found.x, upper=np.array([at_point]))[0]
+            bounds.append((below, at_point, found.upper[0]))
         for below, at_point, above in bounds:
             assert at_point <= above + 1e-9 * (1 + abs(above))
             assert below <= at_point + 1e-9

@@ -59,7 +59,7 @@ def test_what_a_few_protected_positives_allow_to_be_known(positives: int) -> Non
     rows = minority_with(positives)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = fitted(rows, "inter_group", objective="quadratic_auc", alpha=0.0)
+        found = fitted(rows, "inter_group", objective="quadratic_auc", alpha=0.0, max_iter=10)
     said = "The smallest set behind the gap, rows labelled 'yes' of 'b', has"
     if positives == 1:
         assert f"{said} 1 row: nothing can be known of the gap of new rows." in found.reason_

@@ -35,6 +35,7 @@ def test_the_command_reports_on_rows_that_it_held_out(
     rows, table, out = biased_rows(150, 0), tmp_path / "people.csv", tmp_path / "report.html"
     lines = [",".join(map(str, (*x, y, g))) for x, y, g in zip(rows.X.tolist(), rows.y, rows.group, strict=True)]
     table.write_text("\n".join(["wage,age,score,debt,hired,place", *lines]) + "\n")
+    monkeypatch.setattr(report_module, "png", outline)
     words = ("--data", table, "--label", "hired", "--positive", "yes", "--sensitive", "place", "--protected", "b")
     done = reporting(*words, "--out", out, "--max-gap", "0.2,0.1", "--alpha", 1)
     assert done.status == 0, done.err
@@ -45,7 +46,6 @@ def test_the_command_reports_on_rows_that_it_held_out(
         assert text in told, text
     assert reporting(*words, "--out", out).status == 2  # the file exists
     monkeypatch.setattr(fit, "_STEPS", 3)
-    monkeypatch.setattr(report_module, "png", outline)
     parts = {name: tmp_path / f"{name}.csv" for name in ("data", "validation", "test")}
     for path, (begin, end) in zip(parts.values(), ((0, 60), (60, 100), (100, 150)), strict=True):
         path.write_text("\n".join(["wage,age,score,debt,hired,place", *lines[begin:end]]) + "\n")
