@@ -198,6 +198,7 @@ def no_multipliers(problem: MinMaxProblem, weights: Any, scaled: Any) -> str:
     return found.fault if isinstance(found, Proved) else ""
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite proves nothing
 def proved_of_runs(
     problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = None, over: Callable[[], bool] = lambda: False
 ) -> list[Proved]:

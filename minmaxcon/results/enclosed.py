@@ -82,6 +82,7 @@ def too_close(what: str, found: Enclosed, limit: float) -> str:
     return f"too close for rounding to decide: {what} is {digits}."
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows has no value, and is found to be infinite
 def function_values(problem: MinMaxProblem, points: Any) -> tuple[Any, Any]:
     r"""Return :math:`f_0, f_1, \dots` at points (P, d) and their errors, (P, 1 + m) each; bounds are not subtracted.
 
@@ -94,8 +95,7 @@ def function_values(problem: MinMaxProblem, points: Any) -> tuple[Any, Any]:
     if problem.proximal is not None:
         term = _double(problem.proximal.value(problem.primal, x))[:, None]
         values, again, sizes = values + term, again + term, sizes + np.abs(values) + 4.0 * np.abs(term)
-    with np.errstate(invalid="ignore"):
-        return values, _MEASURED * np.abs(values - again) + _UNIT * sizes
+    return values, _MEASURED * np.abs(values - again) + _UNIT * sizes
 
 
 def _summed(problem: MinMaxProblem, x: Any, rows: int) -> tuple[Any, Any]:

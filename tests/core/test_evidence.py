@@ -56,6 +56,17 @@ def test_rivals_bring_their_multipliers(rival: str) -> None:
         assert shown(own, mine).lower == pytest.approx(mine.certificate.lower, abs=1e-9)
 
 
+def test_a_bound_that_is_no_number_proves_nothing() -> None:
+    """Values that overflow have none, whether the objective has a multiplier or not."""
+    rows = cases.arrays()
+    data = mm.Finite({name: 1e200 * rows[name] for name in ("points", "costs")})
+    problem = mm.MinMaxProblem(HalfSquare(), [Linear(0.5), HalfSquare()], mm.Ball(3, 6.0), data)
+    for weights in ([1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]):
+        found = proved(problem, weights, [])
+        assert (found.lower, found.excess) == (-math.inf, 0.0)
+        assert found.fault
+
+
 def test_infeasibility_is_proved_by_multipliers_of_the_constraints_alone() -> None:
     problem = quadratic(0, bound=-20.0)
     for solver in (EXACT, mm.IQRC(oracle=EXACT), cases.SOLVERS["primal_dual"]()):

@@ -18,6 +18,7 @@ import minmaxcon as mm
 from minmaxcon.cli import main
 from minmaxcon.core import allowed_fall
 from minmaxcon.core.constraint import family_of
+from minmaxcon.core.first_order import no_proximal_problem
 from minmaxcon.core.linearisation import exact_gradients
 from minmaxcon.registry import Encloses
 from minmaxcon.results import measure, record, to_json
@@ -97,6 +98,9 @@ def altered(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
     evidence = told["evidence"]
     variant("another point")["evidence"]["x"] = [0.99 * value + 1e-3 for value in evidence["x"]]
+    variant("another objective")["objective"] += 2e-5 * (1.0 + abs(told["objective"]))
+    if told["status"] == "solved":
+        del variant("no tolerance")["settings"]["solver_settings"]["tolerance"]
     variant("far away")["evidence"]["x"] = [1e6 * (value + 1.0) for value in evidence["x"]]
     if "linear" in evidence:
         for name, add in (("more multiplier", 0.1), ("huge multiplier", 100.0)):
@@ -155,6 +159,10 @@ def test_each_claim_is_confirmed_and_no_altered_one(
     told = written(made(), SOLVERS[solver]())
     assert told["status"] == status, told["reason"]
     never_confirmed(tmp_path, told)
+    if status == "solved":
+        (tmp_path / "result.json").write_text(json.dumps(told))
+        said = {one.claim: one.text for one in verify(tmp_path)}
+        assert said["upper"] == f"the point is feasible, with {told['objective']:.9g}."
 
 
 def test_every_solver_of_the_command_line_is_tried() -> None:
@@ -175,6 +183,9 @@ def test_near_stationarity_of_a_problem_that_is_not_convex_is_confirmed(written:
     del bare["evidence"]["proximal"]  # the multipliers are those of the proximal problem
     assert confirmed(tmp_path, bare) == (False, {"status"})
     assert told["evidence"]["proximal"]["weight"] > problem.modulus
+    x = np.array(told["evidence"]["x"])
+    assert "modulus" in no_proximal_problem(problem, problem.modulus, x)
+    assert no_proximal_problem(problem, 1.001 * problem.modulus, x) == ""
     never_confirmed(tmp_path, told)
 
 

@@ -83,6 +83,19 @@ def test_delta_is_honoured() -> None:
     assert "with confidence 0.999" in str(strict)
 
 
+@pytest.mark.parametrize("theta", [0.6, 3.0])
+def test_levels_on_a_stream_follow_the_rule(theta: float) -> None:
+    r"""r moves by (U_0 - r) / (2 theta), U_0 being the bound on the best feasible point that is confirmed."""
+    problem, _ = half_space()
+    trace = mm.solve(problem, solver(steps=60, levels=4, theta=theta, tolerance=1e-6)).trace
+    levels = trace["phase"] == "level"
+    assert levels.tolist() == [False, True, True, True, True]
+    assert (trace["violation"][levels] <= 0).all()
+    r, best = trace["r"][levels], trace["objective"][levels]
+    assert r[1:] == pytest.approx((r + np.minimum(best - r, 0.0) / (2.0 * theta))[:-1], abs=1e-12)
+    assert (np.diff(r) < 0).any()
+
+
 def test_an_infeasible_stream_is_not_called_feasible() -> None:
     problem, _ = half_space()
     solution = mm.solve(problem.with_bounds(-4.0), solver(levels=2, searches=2))
