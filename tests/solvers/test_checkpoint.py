@@ -26,6 +26,7 @@ from minmaxcon import files
 from minmaxcon.solvers import checkpoint as module
 from minmaxcon.solvers.checkpoint import CHECKPOINT_FILE, Checkpoints, settings_of
 from minmaxcon_problems.fair_auc import stream_problem
+from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem
 from tests import cases
 from tests.figures import Figure
 from tests.fuzzing.drawn import sealed
@@ -330,8 +331,21 @@ def test_folders(tmp_path: Path) -> None:
     with pytest.raises(mm.InvalidInput, match="every=-1"):
         mm.solve(problem, SOLVER, checkpoint=tmp_path / "d", every=-1)
     (tmp_path / "file").write_text("")
-    with pytest.raises(mm.InvalidInput, match=r"checkpoint=.*cannot be written"):
+    with pytest.raises(mm.InvalidInput, match=rf"checkpoint='{tmp_path / 'file'}': cannot be written"):
         mm.solve(problem, SOLVER, checkpoint=tmp_path / "file")
+
+
+def test_a_problem_of_surrogates_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    """Its measure and the problem that is solved first are parts of it, and no part of the file."""
+    asked = Target(metric="inter_group", max_gap=0.02)
+
+    def solve(**settings: Any) -> mm.Solution:
+        return mm.solve(build_target_problem(cases.labelled(n=120), asked), mm.SuccessiveApproximation(), **settings)
+
+    ended = solve(checkpoint=tmp_path, callbacks=[stopping(1)])
+    found = solve(resume=tmp_path)
+    assert same(found, solve())
+    assert ended.steps < found.steps
 
 
 def test_other_versions_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,10 @@ CHANGED: dict[str, Any] = {
     "a type": (half_way(pa.array(["1.5"] * 500)), "column 'x' is string in .*part-1.parquet, and float in the files"),
     "a name": (TABLE.rename_columns(["z", "count", "kind", "flag"]), "column 'x' is no column in .*part-1.parquet"),
     "one more": (TABLE.append_column("z", TABLE["x"]), "column 'z' is float in .*part-1.parquet, and no column in the"),
-    "the order": (TABLE.select(["count", "x", "kind", "flag"]), "part-1.parquet has its columns in another order"),
+    "the order": (
+        TABLE.select(["count", "x", "kind", "flag"]),
+        "part-1.parquet has its columns in another order than x, count, kind, flag, ",
+    ),
 }
 
 
@@ -214,8 +217,9 @@ def test_bad_sources(tmp_path: Path) -> None:
     for none in (lambda: None, lambda: frame, lambda: 3):
         with pytest.raises(mm.InvalidInput, match="no iterator of frames; give a path"):
             TableBlocks(none)
-    with pytest.raises(mm.DataError, match="int is no eager data frame; give frames of pandas"):
-        TableBlocks([frame, 3])
+    for odd, kind in ((3, "int"), (pl.LazyFrame({"a": [1.0]}), "LazyFrame")):
+        with pytest.raises(mm.DataError, match=f"{kind} is no eager data frame; give frames of pandas"):
+            TableBlocks([frame, odd])
     same = iter([frame])
     with pytest.raises(mm.DataError, match="1 rows were read at first and 0 now; the function must return a fresh"):
         list(TableBlocks(lambda: same).tables())

@@ -184,3 +184,9 @@ def test_no_content_raises_another_error(tmp_path_factory: Any, content: bytes) 
     except MinMaxConError as caught:
         message = str(caught)
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("index, fault", [(0, "indices count from 1"), (1, "indices must increase, and 1 came before")])
+def test_an_index_that_does_not_rise_is_told_with_its_fault(index: int, fault: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"'{index}:2' has feature index {index}; {fault}"):
+        read_libsvm(written(tmp_path, f"1 1:1 {index}:2\n"))

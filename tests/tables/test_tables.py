@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -248,3 +249,23 @@ def test_an_unknown_column_lists_a_dozen_of_those_that_exist(tmp_path: Path, cou
         read_source(tmp_path / "rows.csv", ["colum"], by="test")
     assert str(caught.value).count("'column") == 12 + 1  # one of them is the suggestion
     assert ("... (13 in all)" in str(caught.value)) == (count == 13)
+
+
+def test_a_row_loses_its_end_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(b"a,maX\r\n1,X\r\n2,XX\n")
+    table = read_source(tmp_path / "rows.csv")
+    assert list(table.columns) == ["a", "maX"]
+    assert [table.columns["maX"].texts[code] for code in table.columns["maX"].codes] == ["X", "XX"]
+
+
+@pytest.mark.parametrize("count", [8, 9])
+def test_categories_that_training_had_not_are_told_up_to_eight(tmp_path: Path, count: int) -> None:
+    (tmp_path / "rows.csv").write_text("who\na\nb\n")
+    (tmp_path / "new.csv").write_text("who\na\n" + "".join(f"c{i}\n" for i in range(count)))
+    encoding = fit_encoding(read_source(tmp_path / "rows.csv"), ["who"])
+    told = ", ".join(f"'c{i}'" for i in range(8)) + (", ..." if count == 9 else "")
+    with pytest.warns(
+        UserWarning, match=re.escape(f"{count} rows have a category in column 'who' that was not")
+    ) as seen:
+        encoding.encode(tmp_path / "new.csv", unknown_category="zero")
+    assert f"({told}): its features are 0." in str(seen[0].message)
