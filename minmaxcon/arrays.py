@@ -14,6 +14,7 @@ holds R of them, so code written with ``...`` and reductions over the last axis 
 from __future__ import annotations
 
 import importlib
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -63,12 +64,18 @@ class Namespace:
         Reductions over the last axis; ``sum(x, keepdims=False)``.
     dot : callable
         ``dot(x, y)``: inner products over the last axis.
+    matmul : callable
+        ``matmul(x, matrix)``: rows times a matrix, dense or sparse, as ``x @ matrix`` is; for two axes NumPy has a way
+        that takes half as long.
     take : callable
         ``take(x, indices)``: entries of the last axis.
     rows : callable
         ``rows(x, indices)``: entries of the first axis.
     loop : callable
         ``loop(count, body, state)``: the state after ``state = body(t, state)`` for t = 0, ..., count - 1.
+    number : callable
+        ``number(x)``: the one number of an array that holds one, which broadcasts in half the time with NumPy; other
+        arrays as they are.
     shown : callable
         ``shown(x)``: the array for the code of others, who cannot change x through it: a write is refused with NumPy,
         and goes into a copy with torch.
@@ -111,12 +118,14 @@ class Namespace:
     max: Callable[..., Array]
     argmin: Callable[[Array], Array]
     dot: Callable[[Array, Array], Array]
+    matmul: Callable[[Array, Any], Array]
     take: Callable[[Array, Any], Array]
     rows: Callable[[Array, Any], Array]
     concat: Callable[[Sequence[Array]], Array]
     stack: Callable[[Sequence[Array]], Array]
     broadcast_to: Callable[[Array, tuple[int, ...]], Array]
     loop: Callable[[Any, Callable[[Any, Any], Any], Any], Any]
+    number: Callable[[Array], Array]
     shown: Callable[[Array], Array]
     differentiate: Callable[..., Any] | None = None
     traced: bool = False
@@ -126,6 +135,10 @@ def _loop(count: int, body: Callable[[int, Any], Any], state: Any) -> Any:
     for t in range(count):
         state = body(t, state)
     return state
+
+
+_FIRST = ((), (0,), (0, 0))
+"""The index of the first entry, by number of axes."""
 
 
 def _numpy() -> Namespace:
@@ -138,6 +151,9 @@ def _numpy() -> Namespace:
 
     def top(x: Array, keepdims: bool = False) -> Array:
         return largest(x, axis=-1, keepdims=keepdims)
+
+    def matmul(x: Array, matrix: Any) -> Array:
+        return x.dot(matrix) if x.ndim == 2 and type(matrix) is np.ndarray else x @ matrix
 
     def shown(x: Array) -> Array:
         view = x.view()
@@ -167,12 +183,14 @@ def _numpy() -> Namespace:
         max=top,
         argmin=lambda x: np.argmin(x, axis=-1),
         dot=np.vecdot,
+        matmul=matmul,
         take=lambda x, indices: x.take(indices, axis=-1),
         rows=lambda x, indices: x.take(indices, axis=0),
         concat=lambda parts: np.concatenate(parts, axis=-1),
         stack=lambda parts: np.stack(parts, axis=-1),
         broadcast_to=np.broadcast_to,
         loop=_loop,
+        number=lambda x: x[_FIRST[x.ndim]] if x.size == 1 and x.ndim < 3 else x,
         shown=shown,
     )
 
@@ -263,12 +281,14 @@ def _torch() -> Namespace:
         max=top,
         argmin=lambda x: torch.argmin(x, dim=-1),
         dot=torch.linalg.vecdot,
+        matmul=operator.matmul,
         take=lambda x, indices: x.index_select(-1, index(x, indices)),
         rows=lambda x, indices: x.index_select(0, index(x, indices)),
         concat=lambda parts: torch.cat(tuple(parts), dim=-1),
         stack=lambda parts: torch.stack(tuple(parts), dim=-1),
         broadcast_to=torch.broadcast_to,
         loop=_loop,
+        number=lambda x: x,
         shown=lambda x: x.detach().clone(),
         differentiate=_derivatives(torch),
     )
@@ -319,12 +339,14 @@ def _jax() -> Namespace:
         max=lambda x, keepdims=False: jnp.max(x, axis=-1, keepdims=keepdims),
         argmin=lambda x: jnp.argmin(x, axis=-1),
         dot=lambda x, y: jnp.sum(x * y, axis=-1),  # fuses with what is around it, as vecdot does not
+        matmul=operator.matmul,
         take=lambda x, indices: jnp.take(x, _whole(indices), axis=-1, mode="clip"),
         rows=lambda x, indices: jnp.take(x, _whole(indices), axis=0, mode="clip"),
         concat=lambda parts: jnp.concatenate(tuple(parts), axis=-1),
         stack=lambda parts: jnp.stack(tuple(parts), axis=-1),
         broadcast_to=jnp.broadcast_to,
         loop=loop,
+        number=lambda x: x,
         shown=lambda x: x,
         differentiate=differentiate,
         traced=True,
@@ -420,13 +442,14 @@ class Constant:
     dtype('float32')
     """
 
-    __slots__ = ("_kept", "_latest", "value")
+    __slots__ = ("_kept", "_latest", "_row", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = np.array(to_numpy(value), dtype=np.float64)
         self.value.setflags(write=False)
         self._kept: dict[Any, Array] = {}
         self._latest: tuple[Any, Any, Array] = (None, None, self.value)
+        self._row: tuple[int, Any, Any, Array] = (-1, None, None, self.value)
 
     def like(self, x: Array) -> Array:
         """Return the constant with the precision and device of ``x``."""
@@ -439,6 +462,20 @@ class Constant:
             kept = self._kept[dtype, device] = namespace(x).asarray(self.value.copy(), x)
         self._latest = dtype, device, kept
         return kept
+
+    def row(self, x: Array) -> Array:
+        """Return the constant as :meth:`like` does, with leading axes of length 1: as many axes as ``x``.
+
+        With one run NumPy takes half as long for arrays of one shape as for shapes that it has to broadcast.
+        """
+        axes, dtype, device = x.ndim, x.dtype, getattr(x, "device", None)
+        kept = self._row
+        if axes == kept[0] and dtype is kept[1] and device == kept[2]:
+            return kept[3]
+        found = self.like(x)
+        row = found.reshape((1,) * (axes - found.ndim) + tuple(found.shape))
+        self._row = axes, dtype, device, row
+        return row
 
     def __reduce__(self) -> tuple[type[Constant], tuple[Any]]:
         return type(self), (self.value,)  # the kept conversions are a cache, not state

@@ -51,6 +51,12 @@ CALLS: dict[str, Any] = {
     "argmin": lambda xp, x, _: xp.argmin(x),
     "dot": lambda xp, x, y: xp.dot(x, y),
     "dot with one vector": lambda xp, x, y: xp.dot(x, y[0]),
+    "matmul": lambda xp, x, y: xp.matmul(x, y.T),
+    "matmul of one point": lambda xp, x, y: xp.matmul(x[0], y.T),
+    "matmul of more axes": lambda xp, x, y: xp.matmul(xp.stack([x, y]), y[:2]),
+    "number": lambda xp, x, y: xp.number(x[:1, :1]) * y,
+    "number of a point": lambda xp, x, y: xp.number(xp.dot(x[0], x[0])) * y,
+    "number of several": lambda xp, x, _: xp.number(x),
     "take": lambda xp, x, _: xp.take(x, [2, 0]),
     "take by array": lambda xp, x, _: xp.take(x, np.array([3, 3, 1])),
     "take nothing": lambda xp, x, _: xp.take(x, []),
@@ -62,6 +68,7 @@ CALLS: dict[str, Any] = {
     "stack": lambda xp, x, y: xp.stack([x, y]),
     "broadcast": lambda xp, x, _: xp.broadcast_to(x[0], (3, 4)),
     "constant": lambda _, x, __: Constant(Y).like(x) * x,
+    "constant as a row": lambda _, x, __: Constant(Y[0]).row(x) * x,
 }
 
 

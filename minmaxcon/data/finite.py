@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,8 +109,8 @@ class Finite(Source):
         if compiles(self.engine):
             return Batches(_rows, self.arrays, {"rows": indices}, self._placed)
         rows, sparse = engine_named(self.engine).rows, self._sparse
-        items = list(self.arrays.items())
-        return ({name: v[chosen] if name in sparse else rows(v, chosen) for name, v in items} for chosen in indices)
+        each = [(name, v.__getitem__ if name in sparse else partial(rows, v)) for name, v in self.arrays.items()]
+        return ({name: choose(chosen) for name, choose in each} for chosen in indices)
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """See :meth:`Source.chunks`; one piece where it fits."""

@@ -69,14 +69,16 @@ class Ball(EuclideanGenerator):
     def project(self, u: Array) -> Array:
         """Shrink u towards the centre where it lies outside."""
         xp = namespace(u)
-        offset = u if self._centered else u - self._center.like(u)
-        squared = xp.dot(offset, offset)
+        offset = u if self._centered else u - self._center.row(u)
+        squared = xp.number(xp.dot(offset, offset))
         # Most steps end inside: one test instead of three operations.
-        if not xp.traced and not (squared > self.radius**2).any():
-            return u
+        if not xp.traced:
+            outside = squared > self.radius**2
+            if not (outside.any() if outside.ndim else outside):
+                return u
         shrink = self.radius / xp.sqrt(xp.maximum(squared, self.radius**2))
         offset = offset * shrink[..., None]
-        return offset if self._centered else offset + self._center.like(u)
+        return offset if self._centered else offset + self._center.row(u)
 
     def inequalities(self, u: Array) -> tuple[Array, Array]:
         r"""Return :math:`(|u - c|^2 - R^2)/(2R) \le 0`, which near the boundary is the distance to it."""

@@ -221,9 +221,10 @@ class _QuadraticBlock(InnerBlock):
     def prox(self, v: Array, anchor: Array, inverse_step: Array) -> tuple[Array, Array]:
         r"""Return :math:`\Pi_A((v + \alpha'/\tau) / (2q + 1/\tau))`."""
         xp = namespace(v)
-        alpha = self.set.project((v + inverse_step * anchor) / (2.0 * self._curvature.like(v) + inverse_step))
+        curvature = self._curvature.like(v)
+        alpha = self.set.project((v + inverse_step * anchor) / (2.0 * curvature + inverse_step))
         moved = alpha - anchor
-        cost = alpha * (self._curvature.like(v) * alpha - v) + (0.5 * inverse_step) * (moved * moved)
+        cost = alpha * (curvature * alpha - v) + (0.5 * inverse_step) * (moved * moved)
         return alpha, xp.sum(cost)
 
     def maximize(self, v: Array) -> tuple[Array, Array]:

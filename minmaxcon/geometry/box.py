@@ -75,7 +75,7 @@ class Box(EuclideanGenerator):
 
     def project(self, u: Array) -> Array:
         """Clip every coordinate."""
-        return namespace(u).clip(u, self._lower.like(u), self._upper.like(u))
+        return namespace(u).clip(u, self._lower.row(u), self._upper.row(u))
 
     def linear_minimum(self, g: Array) -> tuple[Array, Array]:
         """Take the lower bound where the coefficient is positive, the upper one where it is not."""

@@ -99,11 +99,11 @@ class BoxStack(BlockStack):
     def prox(self, v: Array, anchor: Array, inverse_step: Array) -> tuple[Array, Array]:
         """See :meth:`BlockStack.prox`."""
         xp = namespace(v)
-        free = (v + inverse_step * anchor) / (self._twice.like(v) + inverse_step)
-        alpha = xp.clip(free, self._lower.like(v), self._upper.like(v))
+        free = (v + inverse_step * anchor) / (self._twice.row(v) + inverse_step)
+        alpha = xp.clip(free, self._lower.row(v), self._upper.row(v))
         moved = alpha - anchor
-        cost = alpha * (self._curvature.like(v) * alpha - v) + (0.5 * inverse_step) * (moved * moved)
-        return alpha, cost @ self._owner.like(v)
+        cost = alpha * (self._curvature.row(v) * alpha - v) + (0.5 * inverse_step) * (moved * moved)
+        return alpha, xp.matmul(cost, self._owner.like(v))
 
     def maximize(self, v: Array) -> tuple[Array, Array]:
         """See :meth:`BlockStack.maximize`."""

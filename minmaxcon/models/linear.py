@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array
+from minmaxcon.arrays import Array, namespace
 from minmaxcon.checks import whole
 from minmaxcon.models.base import Model
 
@@ -43,7 +43,8 @@ class Linear(Model):
 
     def evaluate(self, w: Array, features: Array) -> tuple[Array, Callable[[Array], Array]]:
         """See :meth:`Model.evaluate`: two matrix products, which bound the time of a step from below."""
-        return w @ features.T, lambda slope: slope @ features
+        matmul = namespace(w).matmul
+        return matmul(w, features.T), lambda slope: matmul(slope, features)
 
     def jacobian(self, w: Any, features: Any) -> Any:
         """Return the features themselves."""

@@ -6,7 +6,7 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch, LevelProblem
 from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.oracles.mirror import proximal_parts
-from minmaxcon.oracles.stochastic import Iterate, Stepper, StochasticOracle, StochasticState
+from minmaxcon.oracles.stochastic import Iterate, Step, Stepper, StochasticOracle, StochasticState
 
 __all__ = ["ExtraGradient"]
 
@@ -66,8 +66,8 @@ class ExtraGradient(StochasticOracle):
         center, pull = proximal_parts(problem, like)
         nothing = xp.zeros((like.shape[0], 1), like)
 
-        def step(iterate: Iterate, first: Batch, second: Batch) -> Iterate:
-            x, y, memory, sums, weight_sum = iterate
+        def step(iterate: Iterate, first: Batch, second: Batch) -> Step:
+            x, y, memory = iterate
             ahead = problem.family.evaluate(x, first)
             u, v = ahead.F - bounds, ahead.G
             gradient = ahead.pullback(y.weights, dual.scaled(y))
@@ -81,13 +81,10 @@ class ExtraGradient(StochasticOracle):
             gradient = found.pullback(y_ahead.weights, scaled)
             size = size + xp.dot(gradient, gradient)[..., None]
             extra = nothing if proximal is None else proximal.value(primal, x_ahead)[..., None]
-            joined = xp.concat((x_ahead, y_ahead.weights, scaled, u, v, extra, size))
-            joined *= weight
-            sums += xp.double(joined)  # an addition that converts takes several times as long
-            weight_sum += weight
+            visited = (x_ahead, y_ahead.weights, scaled, u, v, extra, size)
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)
-            return x, y, memory, sums, weight_sum
+            return (x, y, memory), visited, weight
 
         return step
 

@@ -6,7 +6,7 @@ from minmaxcon.arrays import Array, namespace
 from minmaxcon.core import Batch, LevelProblem
 from minmaxcon.geometry import PerspectiveGenerator
 from minmaxcon.oracles.mirror import proximal_parts
-from minmaxcon.oracles.stochastic import Iterate, Stepper, StochasticOracle
+from minmaxcon.oracles.stochastic import Iterate, Step, Stepper, StochasticOracle
 
 __all__ = ["SMD"]
 
@@ -64,8 +64,8 @@ class SMD(StochasticOracle):
         center, pull = proximal_parts(problem, like)
         nothing = xp.zeros((like.shape[0], 1), like)
 
-        def step(iterate: Iterate, batch: Batch) -> Iterate:
-            x, y, memory, sums, weight_sum = iterate
+        def step(iterate: Iterate, batch: Batch) -> Step:
+            x, y, memory = iterate
             found = family.evaluate(x, batch)
             u, v = found.F - bounds, found.G
             scaled = dual.spread(y.weights) * y.inner
@@ -73,12 +73,9 @@ class SMD(StochasticOracle):
             extra = nothing if proximal is None else proximal.value(primal, x)[..., None]
             eta, tau, weight, memory = rule.next(memory, problem, x, gradient, u, v)
             size = xp.dot(gradient, gradient)[..., None]
-            joined = xp.concat((x, y.weights, scaled, u, v, extra, size))
-            joined *= weight
-            sums += xp.double(joined)  # an addition that converts takes several times as long
-            weight_sum += weight
+            visited = (x, y.weights, scaled, u, v, extra, size)
             x = primal.prox(x, gradient, eta, center=center, weight=pull)
             y = dual.prox(y, u, v, tau)
-            return x, y, memory, sums, weight_sum
+            return (x, y, memory), visited, weight
 
         return step

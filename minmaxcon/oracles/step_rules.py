@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -126,16 +125,8 @@ class StepRule(ABC):
         """
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Travel:
-    """Memory of :class:`Adaptive`: the start, squared distance, sums of squares, dual scale (R, 1), and steps taken."""
-
-    origin: Array
-    distance: Array
-    gradients: Array
-    duals: Array
-    scale: Any
-    steps: int
+_Travel = tuple[Array, Array, Array, Array, Any, int]
+"""Memory of :class:`Adaptive`: the start, squared distance, sums of squares, dual scale (R, 1), and steps taken."""
 
 
 class Adaptive(StepRule):
@@ -192,23 +183,23 @@ class Adaptive(StepRule):
             distance = xp.maximum(distance, _KEPT * kept[0])
         scale = _column(self.dual_scale, x) * float(dual.entropy_weight)
         # the floor under the gradients only matters where they vanish, and bounds the step there
-        return _Travel(x, distance, zero + 1e-8, zero + self.floor, scale, 0)
+        return x, distance, zero + 1e-8, zero + self.floor, scale, 0
 
     def kept(self, memory: Any) -> Kept:
         """See :meth:`StepRule.kept`: the squared distance."""
-        return (memory.distance,)
+        return (memory[1],)
 
     def next(
         self, memory: Any, problem: LevelProblem, x: Array, gradient: Array, u: Array, v: Array
     ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         xp, geometry = namespace(x), problem.primal
-        distance = xp.maximum(memory.distance, geometry.squared_norm(x - memory.origin)[..., None])
-        gradients = memory.gradients + geometry.squared_dual_norm(gradient)[..., None]
-        duals = memory.duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
-        eta, steps = xp.sqrt(distance / gradients), memory.steps + 1
-        after = _Travel(memory.origin, distance, gradients, duals, memory.scale, steps)
-        return eta, memory.scale / xp.sqrt(duals), steps * eta, after
+        origin, distance, gradients, duals, scale, steps = cast("_Travel", memory)
+        distance = xp.maximum(distance, geometry.squared_norm(x - origin)[..., None])
+        gradients = gradients + geometry.squared_dual_norm(gradient)[..., None]
+        duals = duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
+        eta, steps = xp.sqrt(xp.number(distance / gradients)), steps + 1
+        return eta, scale / xp.sqrt(xp.number(duals)), steps * eta, (origin, distance, gradients, duals, scale, steps)
 
 
 _KEPT = 0.25

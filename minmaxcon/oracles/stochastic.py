@@ -72,11 +72,17 @@ class StochasticState:
     failure: tuple[str | None, ...]
 
 
-Iterate = tuple[Array, DualPoint, Any, Array, Array]
-"""The iterate of a step: x, y, the memory of the step rule, the weighted sums and the sum of the weights."""
+Iterate = tuple[Array, DualPoint, Any]
+"""The iterate of a step: x, y and the memory of the step rule."""
 
-Stepper = Callable[..., Iterate]
+Step = tuple[Iterate, tuple[Array, ...], Any]
+"""The iterate after a step, the parts of what the step visits, in the order of the sums, and their weight."""
+
+Stepper = Callable[..., Step]
 """``step(iterate, batch, ...)``, with as many batches as a step takes."""
+
+Moved = tuple[Iterate, Array, Array]
+"""An iterate, the weighted sums before it, and the sum of the weights."""
 
 
 class StochasticOracle(Oracle):
@@ -201,20 +207,21 @@ class StochasticOracle(Oracle):
     def _stepper(self, problem: LevelProblem, dual: PerspectiveGenerator, like: Array) -> Stepper:
         """Return the function that makes a step, for iterates of the engine, precision and runs of ``like`` (R, d).
 
-        It takes the iterate and each of the batches of a step, and may add to the iterate's sums in place. Where it is
-        compiled, bounds and proximal term of the problem are traced, and what else it reads is constant.
+        It takes the iterate and each of the batches of a step. Where it is compiled, bounds and proximal term of the
+        problem are traced, and what else it reads is constant.
         """
 
     def _run(self, state: StochasticState, batches: Iterator[Batch]) -> StochasticState:
         """Return the state after a step with each batch, or each few that a step takes."""
-        xp, steps = namespace(state.x), state.steps
-        step = self._stepper(state.problem, state.dual, state.x)
-        iterate: Iterate = (state.x, state.y, state.memory, xp.copy(state.sums), xp.copy(state.weight))
+        step, steps = self._stepper(state.problem, state.dual, state.x), state.steps
+        iterate: Iterate = (state.x, state.y, state.memory)
+        sums = _sums(state.sums, state.weight)
         # A stream may end within the batches of a step.
         for few in zip(*[batches] * self._batches_a_step, strict=False):
-            iterate = step(iterate, *few)
+            iterate, visited, weight = step(iterate, *few)
+            sums.add(visited, weight)
             steps += 1
-        return _moved(state, iterate, steps)
+        return _moved(state, (iterate, *sums.total()), steps)
 
     def _run_compiled(self, state: StochasticState, drawn: Iterator[Batch]) -> StochasticState:
         """Return the same by one compiled function, that is made for any number of steps up to a whole block."""
@@ -226,26 +233,29 @@ class StochasticOracle(Oracle):
         same = (type(self), self.block, type(self.step_rule), rule)
         key = (*same, problem.primal, dual.entropy_weight, batches.make, problem.data.device)
         block = kept_with(problem.family, key, lambda: self._compiled(problem, dual, batches.make))
-        iterate: Iterate = (state.x, state.y, state.memory, state.sums, state.weight)
+        moved: Moved = ((state.x, state.y, state.memory), state.sums, state.weight)
         each = {name: _lengthened(rows, self.block * size) for name, rows in batches.each.items()}
 
-        def call(asked: LevelProblem, iterate: Iterate) -> Iterate:
-            return cast("Iterate", block((asked.bounds, asked.proximal), batches.placed, each, count, iterate))
+        def call(asked: LevelProblem, moved: Moved) -> Moved:
+            return cast("Moved", block((asked.bounds, asked.proximal), batches.placed, each, count, moved))
 
-        return _moved(state, with_padding(problem, iterate, call), state.steps + count)
+        return _moved(state, with_padding(problem, moved, call), state.steps + count)
 
     def _compiled(self, problem: LevelProblem, dual: PerspectiveGenerator, make: Callable[..., Batch]) -> Any:
         size = self._batches_a_step
 
-        def block(given: tuple[Any, Any], whole: Any, each: Any, count: Any, iterate: Iterate) -> Iterate:
+        def block(given: tuple[Any, Any], whole: Any, each: Any, count: Any, moved: Moved) -> Moved:
             bounds, proximal = given
-            step = self._stepper(replace(problem, bounds=bounds, proximal=proximal), dual, iterate[0])
+            step = self._stepper(replace(problem, bounds=bounds, proximal=proximal), dual, moved[0][0])
 
-            def body(t: Any, iterate: Iterate) -> Iterate:
+            def body(t: Any, moved: Moved) -> Moved:
                 few = ({name: rows[t * size + j] for name, rows in each.items()} for j in range(size))
-                return step(iterate, *(make(whole, one) for one in few))
+                iterate, visited, weight = step(moved[0], *(make(whole, one) for one in few))
+                sums = _Sums(*moved[1:])
+                sums.add(visited, weight)
+                return iterate, *sums.total()
 
-            return cast("Iterate", namespace(iterate[0]).loop(count, body, iterate))
+            return cast("Moved", namespace(moved[0][0]).loop(count, body, moved))
 
         return compiled(block, problem.data.device)
 
@@ -317,8 +327,70 @@ _PROBES = 16
 """Points of the sets at which the theory's step sizes measure gradients."""
 
 
-def _moved(state: StochasticState, iterate: Iterate, steps: int) -> StochasticState:
-    x, y, memory, sums, weight = iterate
+class _Sums:
+    """Weighted sums of what steps visit, in float64, and the sum of the weights."""
+
+    def __init__(self, sums: Array, weight: Array) -> None:
+        xp = namespace(sums)
+        self._sums, self._weight = xp.copy(sums), xp.copy(weight)  # arrays of JAX are not written into below
+
+    def add(self, parts: tuple[Array, ...], weight: Any) -> None:
+        """Add a step's parts, joined along the last axis, with its weight (R, 1) or a number."""
+        xp = namespace(self._sums)
+        joined = xp.concat(parts)
+        joined *= weight
+        self._sums += xp.double(joined)  # an addition that converts takes several times as long
+        self._weight += weight
+
+    def total(self) -> tuple[Array, Array]:
+        """Return the sums and the sum of the weights."""
+        return self._sums, self._weight
+
+
+class _Rows:
+    """The same of NumPy arrays: the rows of several steps are kept, and added up in their order by one call."""
+
+    def __init__(self, sums: Array, weight: Array, steps: int) -> None:
+        runs, width = sums.shape
+        self._total = np.concatenate([sums, weight], axis=-1)
+        # The first row holds the total when they are added. The last number is the weight's own: 1 times the weight.
+        self._rows = np.ones((1 + steps, runs, width + 1))
+        self._parts, self._weights = self._rows[..., :-1], np.empty((len(self._rows), runs, 1))
+        self._next = 1
+
+    def add(self, parts: tuple[Array, ...], weight: Any) -> None:
+        """See :meth:`_Sums.add`."""
+        if self._next == len(self._rows):
+            self._flush()
+        np.concatenate(parts, axis=-1, out=self._parts[self._next])
+        self._weights[self._next] = weight
+        self._next += 1
+
+    def total(self) -> tuple[Array, Array]:
+        """See :meth:`_Sums.total`."""
+        self._flush()
+        return self._total[:, :-1], self._total[:, -1:]
+
+    def _flush(self) -> None:
+        rows = self._rows[: self._next]
+        rows[1:] *= self._weights[1 : self._next]
+        rows[0] = self._total
+        self._total = np.add.reduce(rows, axis=0)  # row by row: the order does not depend on how many are kept
+        rows[1:, :, -1], self._next = 1.0, 1
+
+
+_KEPT, _LEAST, _NUMBERS = 100, 8, 2**15
+"""Steps whose rows are kept at most and at least, and numbers in them: what a processor's second cache holds."""
+
+
+def _sums(sums: Array, weight: Array) -> _Sums | _Rows:
+    """Return what adds to these sums; a row that is long by itself is better added at once."""
+    steps = min(_KEPT, _NUMBERS // (sums.shape[0] * sums.shape[1]))
+    return _Rows(sums, weight, steps) if namespace(sums).name == "numpy" and steps >= _LEAST else _Sums(sums, weight)
+
+
+def _moved(state: StochasticState, moved: Moved, steps: int) -> StochasticState:
+    (x, y, memory), sums, weight = moved
     return replace(state, x=x, y=y, memory=memory, sums=sums, weight=weight, steps=steps)
 
 

@@ -145,6 +145,7 @@ class AUCFamily(mm.ConstraintFamily):
         self._constant = Constant([c1 * c2**2 * len(c.pairs) for c in constraints])
         # G_j = 2 c1 (m_G - m_G'), one column a pair
         self._difference = Constant(np.kron(np.eye(len(pairs)), [[2.0 * c1], [-2.0 * c1]]))
+        self._tilt, self._shares = Constant(2.0 * c2 * sign), Constant(c1 * owner)  # slope and owner, c1 moved over
 
     def _columns(self, weights: Array) -> Array:
         return weights if self._all else namespace(weights).take(weights, self.slots)
@@ -159,26 +160,27 @@ class AUCFamily(mm.ConstraintFamily):
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
-        c1 = self.layout.c1
         features, weights = batch["features"], self._columns(batch["weights"])
         w, offset = self._split(x)
         weights = weights * (1.0 / features.shape[0])
         scores, score_pullback = self.layout.model.evaluate(w, features)
+        xp = namespace(scores)
         # A sum down the columns takes seven times as long as a product with ones.
-        mass = _ones(int(features.shape[0])).like(scores) @ weights
-        first, second = scores @ weights, (scores * scores) @ weights
-        slope, owner, difference = self._slope.like(first), self._owner.like(first), self._difference.like(first)
+        mass = xp.matmul(_ones(int(features.shape[0])).row(scores), weights)
+        first, second = xp.matmul(scores, weights), xp.matmul(scores * scores, weights)
         centred = offset * mass - first  # c1 E(h - a)^2 = c1 (second + a (a mass - 2 first))
-        losses = c1 * (second + offset * (centred - first)) + slope * first
+        losses = second + offset * (centred - first) + self._tilt.row(first) * first
+        difference = self._difference.like(first)
 
         def pullback(y: Array, a: Array) -> Array:
-            xp = namespace(y)
-            curvature = y @ self._curvature.like(y)
-            constant = curvature * (self._shift.like(y) - offset) + a @ difference.T
-            gradient = score_pullback(constant @ weights.T + scores * (curvature @ weights.T))
+            matmul, turned = xp.matmul, weights.T
+            curvature = matmul(y, self._curvature.like(y))
+            constant = curvature * (self._shift.row(y) - offset) + matmul(a, difference.T)
+            gradient = score_pullback(matmul(constant, turned) + scores * matmul(curvature, turned))
             return xp.concat([gradient, self._scatter(curvature * centred)])
 
-        return mm.Evaluation(losses @ owner + self._constant.like(first), first @ difference, pullback)
+        values = xp.matmul(losses, self._shares.like(first)) + self._constant.row(first)
+        return mm.Evaluation(values, xp.matmul(first, difference), pullback)
 
     def _scatter(self, gradient: Array) -> Array:
         """Put the gradient of this family's slots into the place of all slots."""
