@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minmaxcon.oracles.stochastic import _LEAST, _NUMBERS, _Rows, _sums, _Sums
+from minmaxcon.oracles.stochastic import _LEAST, _NUMBERS, _Rows, _Sums, _sums
 
 STEPS, RUNS, WIDTHS = 11, 3, (4, 1, 2)
 
