@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 import minmaxcon as mm
 from minmaxcon.cli import main
 from minmaxcon.results import model_bytes, read_model
+from tests.outlines import outline
 
 from .conftest import FILE_OPTIONS, table_rows, write_table
 
@@ -26,7 +27,9 @@ def solved(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder of a solve, to look at."""
     folder = tmp_path_factory.mktemp("solved") / "result"
     words = ("solve", "fair_auc", "--data", table, *FILE_OPTIONS, "--kappa", 0.3, "--out", folder, "--quiet")
-    assert main(list(map(str, words))) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minmaxcon.results.png", outline)
+        assert main(list(map(str, words))) == 0
     return folder
 
 
@@ -52,7 +55,7 @@ def test_scores_are_features_times_weight(call: Callable[..., Any], result: Path
     np.testing.assert_allclose(as_json["scores"], expected, rtol=1e-12)
 
 
-@pytest.mark.usefixtures("limit_of_the_solve")
+@pytest.mark.usefixtures("limit_of_the_solve", "outlined")
 def test_a_network_is_saved_too(call: Callable[..., Any], table: Path, tmp_path: Path) -> None:
     """Scores by NumPy from the arrays in the file, and the AUC that result.json says, from the scores of all rows."""
     folder = tmp_path / "network"
@@ -112,6 +115,7 @@ def test_scores_go_to_a_file_in_the_form_that_its_name_says(
     assert call("predict", result, "--data", table, "--out", tmp_path / "s.csv", "--overwrite").status == 0
 
 
+@pytest.mark.usefixtures("outlined")
 def test_several_models_ask_which(
     call: Callable[..., Any], solve_table: Callable[..., Any], table: Path, tmp_path: Path
 ) -> None:

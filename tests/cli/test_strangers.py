@@ -279,7 +279,7 @@ def test_a_load_that_returns_no_problem_is_one_line(
         assert done.err == f"minmaxcon: error: {said}\n"
 
 
-@pytest.mark.usefixtures("limit_of_the_solve")
+@pytest.mark.usefixtures("limit_of_the_solve", "outlined")
 def test_an_evaluation_that_writes_into_the_point_spoils_no_result(
     strange: Callable[..., None], call: Callable[..., Any], tmp_path: Path
 ) -> None:

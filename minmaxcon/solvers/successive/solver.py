@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from minmaxcon.core import (
     Status,
     allowed_fall,
 )
-from minmaxcon.core.constraint import family_of
+from minmaxcon.core.constraint import ConstraintFamily, family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
 from minmaxcon.core.solver import Verdict
@@ -631,7 +632,18 @@ def _next_block(state: SuccessiveState, rows: int) -> SuccessiveState:
 
 def _refined(problem: MinMaxProblem, x: Array) -> Array:
     """Set the variables whose minimiser is known."""
-    return family_of([problem.objective]).refine(x, problem.data)
+    return _objective_family(problem).refine(x, problem.data)
+
+
+_FAMILIES: WeakKeyDictionary[MinMaxProblem, ConstraintFamily] = WeakKeyDictionary()
+
+
+def _objective_family(problem: MinMaxProblem) -> ConstraintFamily:
+    """Return the family of the objective alone, which a step asks for several times."""
+    found = _FAMILIES.get(problem)
+    if found is None:
+        found = _FAMILIES[problem] = family_of([problem.objective])
+    return found
 
 
 def _moved(problem: MinMaxProblem, x: Array, direction: Any) -> Array:
@@ -647,7 +659,7 @@ def _observed(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Points, A
     """
     observation = problem.measure.observe(x)
     if observation.objective is None:
-        objective = exact_values(family_of([problem.objective]), x, problem.data)[:, 0]
+        objective = exact_values(_objective_family(problem), x, problem.data)[:, 0]
         offset = np.zeros_like(objective)
     else:
         objective, smooth = (np.asarray(part, dtype=np.float64) for part in observation.objective)
@@ -660,9 +672,10 @@ def _observed(problem: RefreshedProblem, x: Array, runs: Any) -> tuple[Points, A
 
 def _gradients(problem: RefreshedProblem, x: Array, observation: Observation) -> Any:
     """Return the gradients (R, 1 + m, d) of the objective and of the surrogates at x, where they were made."""
-    objective = observation.objective_surrogate() or problem.objective
+    followed = observation.objective_surrogate()
+    own = _objective_family(problem) if followed is None else family_of([followed])
     # One family of both would pull back through the scores twice for each function.
-    families = [family_of([objective]), family_of(observation.surrogates())]
+    families = [own, family_of(observation.surrogates())]
     return np.concatenate([exact_gradients(family, x, problem.data)[1] for family in families], axis=1)
 
 

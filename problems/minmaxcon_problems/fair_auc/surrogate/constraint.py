@@ -20,6 +20,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -108,7 +109,7 @@ class AUCConstraint(mm.StochasticMinMaxConstraint):
         """The convex quadratic of a linear model, from group means and covariances; other models have no cvxpy form."""
         if not isinstance(self.layout.model, mm.Linear):
             return super().cvxpy_value(cp, x, data)
-        return GroupMoments.of(data).cvxpy_value(cp, x, self.layout, self.pairs)
+        return _moments_of(data).cvxpy_value(cp, x, self.layout, self.pairs)
 
 
 class AUCFamily(mm.ConstraintFamily):
@@ -132,7 +133,6 @@ class AUCFamily(mm.ConstraintFamily):
             raise mm.Unsupported(
                 "fair AUC constraints of different layouts cannot share a problem: build them together."
             )
-        self._moments: tuple[mm.Source, Hashable, GroupMoments] | None = None
         c1, c2 = layout.c1, layout.c2
         pairs = [pair for constraint in constraints for pair in constraint.pairs]
         self.slots = np.array([slot for pair in pairs for slot in (2 * pair, 2 * pair + 1)])
@@ -154,9 +154,6 @@ class AUCFamily(mm.ConstraintFamily):
         size = self.layout.model.dimension
         offsets = x[..., size:]
         return x[..., :size], offsets if self._all else namespace(x).take(offsets, self.slots)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_moments": None}  # a cache, which must not make the family another one
 
     def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
         """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
@@ -204,7 +201,7 @@ class AUCFamily(mm.ConstraintFamily):
         """
         c1, slots = self.layout.c1, self.slots
         w, offset = self._split(x)
-        xp, groups = namespace(x), self._moments_of(data).groups
+        xp, groups = namespace(x), _moments_of(data).groups
         turned, centers, members = groups.turned(w), groups.means.like(w), groups.members.like(w)[slots]
         first = groups.scores(w, slots)
         away, mass = first - offset, xp.take(groups.masses.like(w), groups.group[slots])
@@ -226,7 +223,7 @@ class AUCFamily(mm.ConstraintFamily):
         xp = namespace(x)
         w = x[..., : self.layout.model.dimension]
         if self.knows_means(data):
-            return xp.concat([w, self._moments_of(data).groups.scores(w)])
+            return xp.concat([w, _moments_of(data).groups.scores(w)])
 
         def means(batch: mm.Batch) -> tuple[Array]:
             scores = self.layout.model.evaluate(w, batch["features"])[0]
@@ -238,14 +235,19 @@ class AUCFamily(mm.ConstraintFamily):
         """For a linear model: a linear system a run (with a multiplier where the ball of parameters binds)."""
         if not isinstance(self.layout.model, mm.Linear) or self.layout.model.dimension > _SOLVED:
             return None  # with many features the matrix costs more than the passes of a general method
-        return self._moments_of(data).lagrangian_minimizer(self, y, a, center, weight)
+        return _moments_of(data).lagrangian_minimizer(self, y, a, center, weight)
 
-    def _moments_of(self, data: mm.Source) -> GroupMoments:
-        data = data.origin  # moments are summed in float64 whatever the precision of the rows
-        state = _state_of(data)
-        if self._moments is None or self._moments[0] is not data or self._moments[1] != state:
-            self._moments = (data, state, GroupMoments.of(data))
-        return self._moments[2]
+
+_MOMENTS: WeakKeyDictionary[mm.Source, tuple[Hashable, GroupMoments]] = WeakKeyDictionary()
+"""The moments of data that are in use: every step of a solve asks for them, by families made anew."""
+
+
+def _moments_of(data: mm.Source) -> GroupMoments:
+    data = data.origin  # moments are summed in float64 whatever the precision of the rows
+    state, kept = _state_of(data), _MOMENTS.get(data)
+    if kept is None or kept[0] != state:
+        kept = _MOMENTS[data] = (state, GroupMoments.of(data))
+    return kept[1]
 
 
 def _state_of(data: mm.Source) -> Hashable:

@@ -75,6 +75,20 @@ def test_means_from_moments_are_those_of_a_pass(kind: str) -> None:
     )
 
 
+def test_rows_are_summed_once_whichever_family_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of a fit makes families anew; moments belong to the rows."""
+    sums: list[Any] = []
+    of = GroupMoments.of
+    monkeypatch.setattr(GroupMoments, "of", lambda data: sums.append(data) or of(data))
+    problem = fair_auc("inter_group", 0.1)
+    for one in (problem, replace(problem), fair_auc("inter_group", 0.1)):
+        assert one.family is not problem.family or one is problem
+        for question in (one.at_level(0.3), one.feasibility()):
+            question.values(one.start_point())
+    assert len(sums) == 2
+    assert sums[0] is problem.data.origin
+
+
 @pytest.mark.parametrize("engine", ["numpy", "torch"])
 def test_moments_follow_the_rows(engine: str) -> None:
     """Rows that torch has written over, and arrays that others have replaced, after a solve."""
