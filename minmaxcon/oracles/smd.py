@@ -37,8 +37,9 @@ class SMD(StochasticOracle):
         K of the dual generator, see :class:`~minmaxcon.geometry.PerspectiveGenerator`.
     mixing : float
         Warm duals are mixed with this share of the uniform weights.
-    block : int
-        Steps between two looks at the clock, whose samples are drawn at once; results do not depend on it.
+    block : int, optional
+        Steps between two looks at the clock, whose samples are drawn at once; results do not depend on it. By default
+        100, and 400 short ones that are compiled.
 
     Raises
     ------

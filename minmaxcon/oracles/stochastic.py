@@ -14,7 +14,7 @@ import numpy as np
 from minmaxcon.arrays import Array, compiled, compiles, namespace, to_numpy
 from minmaxcon.checks import batch_number, check_draw, whole
 from minmaxcon.core import Batch, Estimate, LevelProblem, Oracle, Position, Start
-from minmaxcon.core.compiled import by_value, forget_changed, kept_with, with_padding
+from minmaxcon.core.compiled import by_value, forget_changed, kept_with, padded, with_padding
 from minmaxcon.core.runs import Layout, finite_runs, where_runs
 from minmaxcon.core.source import Batches
 from minmaxcon.geometry import DualPoint, PerspectiveGenerator
@@ -103,11 +103,13 @@ class StochasticOracle(Oracle):
         step_rule: str | StepRule = "adaptive",
         entropy_weight: EntropyWeight = "free",
         mixing: float = 0.05,
-        block: int = 100,
+        block: int | None = None,
     ) -> None:
-        self.steps, self.block = None if steps is None else whole("steps", steps), whole("block", block)
+        self.steps = None if steps is None else whole("steps", steps)
+        self.block = None if block is None else whole("block", block)
         self.batch_size = batch_number(batch_size)
-        check_draw(self.batch_size, self._batches_a_step * self.batch_size, min(self.steps or self.block, self.block))
+        most = self.block or _BLOCK
+        check_draw(self.batch_size, self._batches_a_step * self.batch_size, min(self.steps or most, most))
         self.mixing = check_mixing(mixing)
         PerspectiveGenerator([None], entropy_weight)  # refuses a bad value now rather than in the solve
         self.step_rule = steps_of(step_rule)
@@ -166,9 +168,19 @@ class StochasticOracle(Oracle):
         alike = _PASSES * rows * width / (_STEP + drawn * width)
         return max(_FIRST, math.ceil(min(alike, rows / drawn)))
 
+    def block_of(self, problem: LevelProblem) -> int:
+        """Return the steps of a block: those that were asked for, else more where they are compiled and short.
+
+        To call a compiled function takes as long as dozens of short steps. Samples that are no rows of an array are all
+        made before the call, so there blocks have no more steps than others.
+        """
+        data, numbers = problem.data, padded(problem.runs) * problem.primal.dimension * self.batch_size
+        short = compiles(data.engine) and data.size is not None and not data.streamed and numbers <= _SHORT
+        return self.block or (_COMPILED if short else _BLOCK)
+
     def advance(self, state: StochasticState) -> StochasticState:
         """See :meth:`Oracle.advance`: one block of steps."""
-        count = min(self.block, state.limit - state.steps)
+        count = min(self.block_of(state.problem), state.limit - state.steps)
         batches, position = state.problem.data.draw(state.position, count * self._batches_a_step, self.batch_size)
         run = self._run_compiled if compiles(state.problem.data.engine) else self._run
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # caught below, and named
@@ -229,12 +241,12 @@ class StochasticOracle(Oracle):
         count = batches.count // size
         if count == 0:
             return state
-        rule = tuple(by_value(value) for value in vars(self.step_rule).values())
-        same = (type(self), self.block, type(self.step_rule), rule)
+        rule, length = tuple(by_value(value) for value in vars(self.step_rule).values()), self.block_of(problem)
+        same = (type(self), length, type(self.step_rule), rule)
         key = (*same, problem.primal, dual.entropy_weight, batches.make, problem.data.device)
         block = kept_with(problem.family, key, lambda: self._compiled(problem, dual, batches.make))
         moved: Moved = ((state.x, state.y, state.memory), state.sums, state.weight)
-        each = {name: _lengthened(rows, self.block * size) for name, rows in batches.each.items()}
+        each = {name: _lengthened(rows, length * size) for name, rows in batches.each.items()}
 
         def call(asked: LevelProblem, moved: Moved) -> Moved:
             return cast("Moved", block((asked.bounds, asked.proximal), batches.placed, each, count, moved))
@@ -309,6 +321,9 @@ class StochasticOracle(Oracle):
             count += 1
         return xp.zeros((int(x.shape[0]),), x) + xp.max(in_x) / max(count, 1), xp.max(in_y) / max(count, 1)
 
+
+_BLOCK, _COMPILED, _SHORT = 100, 400, 2**18
+"""Steps of a block, and of one of short compiled steps: those with up to so many runs x variables x samples."""
 
 _ALONE = 4000
 """Steps of a query that stands alone, where the user gives none."""

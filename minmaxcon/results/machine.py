@@ -12,7 +12,10 @@ from typing import Any
 
 __all__ = ["describe_machine", "environment", "load_average", "one_thread"]
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_THREADS = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
+    "NPROC",  # of JAX, which reads it when it first computes
+)
 
 
 def describe_machine() -> dict[str, Any]:

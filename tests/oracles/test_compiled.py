@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -390,3 +394,34 @@ def test_steps_are_those_of_the_problem_as_it_is_now(change: str) -> None:
     after, expected = (trajectory(one, oracle, [2.0])[-1] for one in (problem, fresh))
     np.testing.assert_array_equal(after.x, expected.x)
     assert not np.array_equal(before.x, after.x)
+
+
+def test_short_steps_are_compiled_in_longer_blocks() -> None:
+    """Calling a block takes as long as dozens of short steps; a block of long ones would take too long itself."""
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+
+    def steps(oracle: SMD, data: mm.Source, runs: int = 1) -> int:
+        level = mm.load_problem("toy", bound=[1.0] * runs).at_level(np.full(runs, 0.5))
+        level = dataclasses.replace(level, data=data)
+        return oracle.block_of(level)
+
+    compiled, plain = (mm.Finite({"z": rows}, engine=engine) for engine in ("jax", "numpy"))
+    assert (steps(SMD(), plain), steps(SMD(), compiled), steps(SMD(block=7), compiled)) == (100, 400, 7)
+    # By the number of runs that a compiled block has: 13 to 16 share one.
+    assert [steps(SMD(batch_size=2**14), compiled, runs) for runs in (13, 16, 17)] == [400, 400, 100]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted by /proc")
+def test_one_thread_holds_jax_too() -> None:
+    """Where it computes for the first time within ``one_thread``; what a benchmark says of one thread is of one."""
+    program = (
+        "import os, pathlib\nfrom minmaxcon.results import one_thread\n"
+        "def threads():\n"
+        "    names = (path.joinpath('comm').read_text() for path in pathlib.Path('/proc/self/task').iterdir())\n"
+        "    return sum('Eigen' in name for name in names)\n"
+        "with one_thread():\n"
+        "    import jax\n    jax.jit(lambda x: x @ x)(jax.numpy.ones((64, 64))).block_until_ready()\n"
+        "print(threads())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() in ("0", "1")

@@ -20,7 +20,7 @@ NOT_SHARES = [0.0, 1.0, -0.5, 2.0, np.nan, "much", None]
 REFUSED: dict[tuple[Callable[..., Any], str], list[Any]] = {
     (mm.SMD, "steps"): [value for value in NOT_COUNTS if value is not None],
     (mm.SMD, "batch_size"): NOT_COUNTS,
-    (mm.SMD, "block"): NOT_COUNTS,
+    (mm.SMD, "block"): [value for value in NOT_COUNTS if value is not None],
     (mm.SMD, "mixing"): [-0.1, 1.1, np.nan, "much", None],
     (mm.SMD, "entropy_weight"): [0.0, -2.0, np.nan, np.inf, "free!", None],
     (mm.SMD, "step_rule"): ["adaptiv", "", None, 3],

@@ -364,14 +364,16 @@ def _start(seed: int) -> Position:
 
 def _mirror_descent(problem: MinMaxProblem, runs: int, batch_size: int, seed: int) -> Callable[[], int]:
     several = problem if runs == 1 else problem.with_bounds(*[np.linspace(1.05, 2.0, runs)] * len(problem.constraints))
-    oracle = SMD(steps=10**12, batch_size=batch_size, block=_block(runs))
     level = several.at_level(np.full(runs, 0.5))
+    # As a solve has them, fewer where runs are many: a visit is no shorter than a block.
+    steps = min(SMD().block_of(level), _block(runs, 6400))
+    oracle = SMD(steps=10**12, batch_size=batch_size, block=steps)
     state = oracle.begin(level, Start(several.start_point(runs), None, _start(seed)))
 
     def block() -> int:
         nonlocal state
         state = oracle.advance(state)
-        return oracle.block
+        return steps
 
     return block
 
@@ -406,8 +408,8 @@ def _peer(peer: Peer, problem: MinMaxProblem, batch_size: int, seed: int) -> Cal
     return block
 
 
-def _block(runs: int) -> int:
-    return max(1, min(_BLOCK, 6400 // runs))
+def _block(runs: int, most: int = _BLOCK) -> int:
+    return max(1, min(most, 6400 // runs))
 
 
 def _peer_time(peer: Peer, one: _Contestant, own: _Contestant | None) -> PeerTime:
