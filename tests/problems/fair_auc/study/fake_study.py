@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon_problems.fair_auc.study.report import plan
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
 from minmaxcon_problems.fair_auc.study.sweep import Configuration
 
@@ -114,4 +113,6 @@ def point(kind: str, asked: float, auc: float, gap: float, rng: Any) -> dict[str
 
 def configurations(seeds: int = 2, quick: bool = False) -> list[Configuration]:
     """Of four panels of one data set: those of one metric have six methods, the others four."""
+    from minmaxcon_problems.fair_auc.study.report import plan  # which no worker needs, and which takes a third longer
+
     return plan(FakeStudy(), "fake", data=["a9a"], seeds=seeds, quick=quick).configurations
