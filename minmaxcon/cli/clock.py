@@ -18,6 +18,9 @@ __all__ = ["Clock", "LateError", "command_clock", "current_clock"]
 _AGAIN = 0.5
 """Seconds after which the clock rings once more: code that is imported or reads data may swallow an error."""
 
+_LONGEST = 1e8
+"""Seconds, about three years, that the timer of every system can count."""
+
 
 class LateError(MinMaxConError):
     """The time limit was reached before there was a problem to solve."""
@@ -87,7 +90,7 @@ class Clock:
             return
         if threading.current_thread() is threading.main_thread():
             handler = signal.signal(signal.SIGALRM, self._ring)
-            timer = signal.setitimer(signal.ITIMER_REAL, max(self.limit - self.seconds, 1e-6), _AGAIN)
+            timer = signal.setitimer(signal.ITIMER_REAL, min(max(self.limit - self.seconds, 1e-6), _LONGEST), _AGAIN)
             self._before = handler, timer, time.perf_counter()
 
     def _disarm(self) -> None:
@@ -142,7 +145,7 @@ def _limit(words: Sequence[str]) -> float:
     found = math.inf
     for word, after in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")
-        if name == "--time-limit":
+        if name.replace("_", "-") == "--time-limit":  # both are taken
             try:
                 limit = float(value if equals else after)
             except ValueError:

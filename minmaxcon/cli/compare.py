@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, Whole, names_of, wholes_of
+from minmaxcon.cli.options import Flag, Place, Whole, names_of, wholes_of
 from minmaxcon.cli.output import Output, ProgressLine, table, wrapped
 from minmaxcon.cli.solve import load, load_problem
 from minmaxcon.registry import import_failure
@@ -44,9 +44,9 @@ def compare(
     time_limit: float | None = None,
     jobs: Whole = 1,
     backend: str = "loky",
-    checkpoint: Path | None = None,
-    resume: Path | None = None,
-    out: Path | None = None,
+    checkpoint: Place | None = None,
+    resume: Place | None = None,
+    out: Place | None = None,
     overwrite: Flag = False,
     json: Flag = False,
     quiet: Flag = False,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from cyclopts import App
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, one_line
+from minmaxcon.cli.options import Flag, Place, one_line
 from minmaxcon.cli.output import Output, table, wrapped
 from minmaxcon.registry import BringsData, cause_of, import_failure
 
@@ -63,7 +62,7 @@ def _problem_text(found: Mapping[str, Any]) -> str:
 
 @data_app.default
 @data_app.command(name="list")
-def data_list(*, data_dir: Path | None = None, json: Flag = False) -> int:
+def data_list(*, data_dir: Place | None = None, json: Flag = False) -> int:
     """List the named data sets, and whether their files are there.
 
     Parameters
@@ -92,7 +91,7 @@ def _dataset_text(found: Mapping[str, Any]) -> str:
 
 
 @data_app.command(name="get")
-def data_get(name: str, /, *, data_dir: Path | None = None) -> int:
+def data_get(name: str, /, *, data_dir: Place | None = None) -> int:
     """Download a data set, check it, and write its files into a folder.
 
     Parameters

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import minmaxcon as mm
 from minmaxcon.cli.compare import ALL
+from minmaxcon.cli.options import Place
 from minmaxcon.cli.output import Output
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _SUFFIX = ".template"
 """Ending that keeps tools from taking a template for a program."""
 
 
-def new_problem(name: str, /, *, out: Path | None = None) -> int:
+def new_problem(name: str, /, *, out: Place | None = None) -> int:
     """Write a package for a problem of your own: a small one that runs, to be replaced part by part.
 
     It solves a constrained problem as it stands, and passes its tests, the conformance checks, ruff and mypy. Comments

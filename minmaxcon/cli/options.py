@@ -18,6 +18,7 @@ from minmaxcon.registry import ProblemPlugin
 
 __all__ = [
     "Flag",
+    "Place",
     "Whole",
     "bound_options",
     "explain",
@@ -50,6 +51,18 @@ Whole = Annotated[int, Parameter(converter=_whole)]
 
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
 """A switch that is off unless it is given."""
+
+
+def _place(_type: Any, tokens: Any) -> Path:
+    """Read a path; an empty one, such as of a variable that is not set, would be the folder that Python is in."""
+    text = tokens[0].value
+    if not text.strip():
+        raise ValueError("the path is empty; name a file or folder, '.' for this folder.")
+    return Path(text)
+
+
+Place = Annotated[Path, Parameter(converter=_place)]
+"""A path."""
 
 
 def names_of(option: str, text: str | None) -> list[str] | None:
@@ -181,7 +194,7 @@ def _read_as(annotation: Any, default: Any) -> Any:
         return Annotated[Any, Parameter(converter=read, allow_leading_hyphen=True, metavar=metavar)]
     if any(get_origin(one) in _SEQUENCES for one in members):
         return Annotated[Any, Parameter(converter=_read_names, allow_leading_hyphen=True, metavar="STR")]
-    for kind, read_as in ((bool, bool), (float, float), (int, Whole), (str, str), (Path, Path)):
+    for kind, read_as in ((bool, bool), (float, float), (int, Whole), (str, str), (Path, Place)):
         if kind in members:
             return read_as | None if default is None else read_as
     return annotation if all(get_origin(one) is Literal for one in members) else None
@@ -241,10 +254,14 @@ def _descriptions(docstring: str) -> dict[str, str]:
 def words_of(options: Mapping[str, Any]) -> str:
     """Return options as they are typed; one that is None is not given.
 
+    A value that begins with a dash would be taken for another option: it stands after ``=``.
+
     Examples
     --------
     >>> words_of({"bound": [0.05, 0.1], "folder": "my data", "strict": True, "engine": None})
     "--bound 0.05,0.1 --folder 'my data' --strict"
+    >>> words_of({"column": "-sex"})
+    '--column=-sex'
     """
     words = []
     for option, value in options.items():
@@ -252,7 +269,8 @@ def words_of(options: Mapping[str, Any]) -> str:
         if isinstance(value, bool):
             words.append(f"--{name}" if value else f"--no-{name}")
         elif value is not None:
-            words.append(f"--{name} {shlex.quote(_typed(value))}")
+            typed = _typed(value)
+            words.append(f"--{name}{'=' if typed.startswith('-') else ' '}{shlex.quote(typed)}")
     return " ".join(words)
 
 

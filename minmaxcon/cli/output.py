@@ -157,6 +157,12 @@ def paragraphs(notes: Mapping[str, Sequence[str]]) -> str:
 
 
 def wrapped(opening: str, text: str) -> str:
-    """Return a text wrapped to the terminal, its first line after ``opening`` and the others below it."""
+    """Return a text wrapped to the terminal, its first line after ``opening`` and the others below it.
+
+    An opening of more than half of a line is wrapped too, and the others are a little further in than it.
+    """
     width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 110))
+    if len(opening) > width // 2:
+        indent = len(opening) - len(opening.lstrip()) + 4
+        return textwrap.fill(opening + text, width, subsequent_indent=" " * indent) + "\n"
     return textwrap.fill(text, width, initial_indent=opening, subsequent_indent=" " * len(opening)) + "\n"

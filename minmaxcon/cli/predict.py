@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli.options import Flag, Whole, keywords_of, one_line, printable
+from minmaxcon.cli.options import Flag, Place, Whole, keywords_of, one_line, printable
 from minmaxcon.cli.output import Output, wrapped
 from minmaxcon.registry import MeasuresScores, SavesModels, cause_of
 
@@ -24,13 +24,13 @@ _MODEL = re.compile(r"model(-(\d+))?\.safetensors")
 
 
 def predict(
-    folder: Annotated[Path, Parameter(name="DIR")],
+    folder: Annotated[Place, Parameter(name="DIR")],
     /,
     *,
     data: str,
     run: Whole | None = None,
     identifier: Annotated[str | None, Parameter(name="--id")] = None,
-    out: Path | None = None,
+    out: Place | None = None,
     overwrite: Flag = False,
     json: Flag = False,
     quiet: Flag = False,

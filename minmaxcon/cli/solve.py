@@ -17,7 +17,7 @@ from cyclopts import Group, Parameter
 
 import minmaxcon as mm
 from minmaxcon.cli.clock import current_clock
-from minmaxcon.cli.options import Flag, Whole, bound_options, words_of
+from minmaxcon.cli.options import Flag, Place, Whole, bound_options, words_of
 from minmaxcon.cli.output import Output, paragraphs, table, wrapped
 from minmaxcon.distributed import EndedError, Processes, Shards, distribute, join
 from minmaxcon.memory import VARIABLE, parsed
@@ -49,12 +49,12 @@ def solve(
     batch_size: Annotated[Whole | None, Parameter(group=_SOLVER)] = None,
     seed: Annotated[Whole, Parameter(group=_SOLVER)] = 0,
     time_limit: Annotated[float | None, Parameter(group=_SOLVER)] = None,
-    checkpoint: Annotated[Path | None, Parameter(group=_SOLVER)] = None,
-    resume: Annotated[Path | None, Parameter(group=_SOLVER)] = None,
+    checkpoint: Annotated[Place | None, Parameter(group=_SOLVER)] = None,
+    resume: Annotated[Place | None, Parameter(group=_SOLVER)] = None,
     every: Annotated[float, Parameter(group=_SOLVER)] = 30.0,
     memory: Annotated[str | None, Parameter(group=_SOLVER)] = None,
     distributed: Annotated[Flag, Parameter(group=_SOLVER)] = False,
-    out: Annotated[Path | None, Parameter(group=_OUTPUT)] = None,
+    out: Annotated[Place | None, Parameter(group=_OUTPUT)] = None,
     overwrite: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     json: Annotated[Flag, Parameter(group=_OUTPUT)] = False,
     quiet: Annotated[Flag, Parameter(group=_OUTPUT)] = False,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from minmaxcon.cli.options import Flag
+from minmaxcon.cli.options import Flag, Place
 from minmaxcon.cli.output import Output, table
 
 __all__ = ["verify"]
 
 
-def verify(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Flag = False, quiet: Flag = False) -> int:
+def verify(folder: Annotated[Place, Parameter(name="DIR")], /, *, json: Flag = False, quiet: Flag = False) -> int:
     """Check what a result claims, from its point, its multipliers and the data, without the solvers.
 
     The problem is loaded by the options in result.json, relative paths from the current folder. Objective, constraints,

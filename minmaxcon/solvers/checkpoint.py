@@ -167,6 +167,10 @@ class Checkpoints:
     def _compare(self, there: Mapping[str, Any]) -> None:
         """Refuse the checkpoint of another problem, solver or seed, and name what differs."""
         here = self._settings
+        was, now = map(_kind, (there, here))
+        if was != now:
+            need = f"holds the checkpoint of {was}, and this is {now}; name another folder."
+            raise InvalidInput(self._argument, str(self.path.parent), need)
         for name in [*there, *(name for name in here if name not in there)]:
             old, new = there.get(name, "nothing"), here.get(name, "nothing")
             if not _alike(old, new):
@@ -217,6 +221,9 @@ def open_checkpoints(
     CorruptCheckpoint
         If the checkpoint is damaged or of another version.
     """
+    for argument, folder in (("checkpoint", checkpoint), ("resume", resume)):
+        if folder is not None and not str(folder).strip():  # a Path of it would be the folder it is in
+            raise InvalidInput(argument, folder, "must name a folder.")
     every = number("every", every, "must be a number of seconds, at least 0.", least=0.0)
     folders = {"checkpoint": checkpoint, "resume": resume}
     if checkpoint is None and resume is None:
@@ -236,6 +243,11 @@ def open_checkpoints(
     writer = keepers["resume" if here is None else "checkpoint"]
     writer.prepare()
     return writer, saved
+
+
+def _kind(settings: Mapping[str, Any]) -> str:
+    """Return what has such settings."""
+    return "a comparison" if "solvers" in settings else "a solve"
 
 
 def _alike(one: Any, other: Any) -> bool:

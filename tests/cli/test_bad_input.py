@@ -172,6 +172,20 @@ def test_options_of_files(call: Callable[..., Any], table: Path) -> None:
         (["demo", "--seed", "x"], ("--seed", "'x' is no whole number")),
         (["demo", "--seed", "-1"], ("--seed=-1",)),
         (["bench", "stesp"], ('"stesp"', 'Did you mean "steps"?')),
+        *(
+            ([*command, f"{option}="], (f"{option}: the path is empty; name a file or folder",))
+            for command, options in {
+                ("solve", "toy"): ("--checkpoint", "--resume", "--out"),
+                ("compare", "toy"): ("--checkpoint", "--resume", "--out"),
+                ("pareto", "fair_auc", "--data", "loanapp", "--metric", "group"): ("--out",),
+                ("demo",): ("--out",),
+                ("new-problem", "mine"): ("--out",),
+                ("data", "list"): ("--data-dir",),
+            }.items()
+            for option in options
+        ),
+        (["predict", "", "--data", "x.csv"], ("error: the path is empty",)),
+        (["verify", ""], ("error: the path is empty",)),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

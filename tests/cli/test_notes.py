@@ -10,7 +10,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.cli import ProgressLine
-from minmaxcon.cli.output import Output, paragraphs
+from minmaxcon.cli.output import Output, paragraphs, wrapped
 from tests.cases import quadratic
 
 COMPILED = (
@@ -72,6 +72,22 @@ def test_on_a_terminal_progress_is_one_line_that_is_written_over(monkeypatch: py
     mm.solve(quadratic(0.9), budget=1, callbacks=Output(json=False, quiet=False).progress())
     assert "\r" in bar.getvalue()
     assert "minmaxcon: " not in bar.getvalue()
+
+
+@pytest.mark.parametrize("names", [1, 6, 12, 30])
+def test_lines_are_filled_however_long_their_opening_is(names: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the solvers that a note is about, which may be longer than a line."""
+    monkeypatch.setenv("COLUMNS", "100")
+    opening, text = (
+        f"  - {', '.join(['successive'] * names)}: ",
+        "the row tells nothing of the method; allow more. " * 8,
+    )
+    shown = wrapped(opening, text)
+    assert shown.split() == (opening + text).split()  # no word is torn
+    assert shown.startswith("  - successive")
+    lines = shown.splitlines()
+    assert len(lines) <= 2 + len(opening + text) // 60
+    assert max(map(len, lines)) <= 100
 
 
 def test_a_heading_without_sentences_is_left_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon import registry
-from minmaxcon.cli.options import bound_options, explain
+from minmaxcon.cli.options import bound_options, explain, words_of
 from minmaxcon.cli.solve import load
 from minmaxcon.results import model_bytes
 from tests.cases import quadratic
@@ -165,6 +166,7 @@ def test_a_word_is_read_by_the_type(given: Callable[..., Any], word: str, option
         ("--ways=1.5", "'1.5' is no whole number"),
         ("--count=1.5", "'1.5' is no whole number"),
         ("--kind=z", "--kind"),
+        ("--folder=", "--folder: the path is empty; name a file or folder"),
         ("--model=mlp", "Unknown option: --model"),
         ("--nmaes=a", "Did you mean --names?"),
     ],
@@ -172,6 +174,24 @@ def test_a_word_is_read_by_the_type(given: Callable[..., Any], word: str, option
 def test_what_is_no_such_value_is_one_line(given: Callable[..., Any], word: str, said: str) -> None:
     assert said in given(word)
     assert "See 'minmaxcon check typed --help'." in given(word)
+
+
+def test_options_that_are_shown_run_as_they_are_typed(given: Callable[..., Any]) -> None:
+    """A value that begins with a dash among them, which would be taken for an option."""
+    options = {
+        "bound": [-0.5, 1.0],
+        "names": ["-a", "b c"],
+        "count": -3,
+        "rate": -1e-3,
+        "folder": Path("-rows"),
+        "careful": False,
+        "text": "-sex",
+        "unknown": "--strict",
+    }
+    words = words_of(options)
+    found = given(*shlex.split(words))
+    assert isinstance(found, dict), (words, found)
+    assert {name: found[name] for name in options} == options
 
 
 def test_a_load_that_takes_options_of_any_name_gets_them_as_they_are_typed(call: Callable[..., Any]) -> None:

@@ -19,16 +19,32 @@ from minmaxcon.cli.clock import Clock, LateError, current_clock
 LATE = "before the problem was imported and loaded; give more time. Nothing was written."
 
 
+rung: list[Exception] = []
+"""What was raised while the slow problem was loaded."""
+
+
 class Slow(mm.ProblemPlugin):
-    """Loads the toy problem, slowly, as a reader of blocks does; it may swallow errors."""
+    """Loads the toy problem, slowly, as a reader of blocks does; it may swallow errors.
+
+    The clock begins with it where ``limit`` is given, so that it rings here and not in what comes before.
+    """
 
     name = "slow"
 
-    def load(self, blocks: int = 1000, swallow: int = 0, wrap: bool = False) -> mm.MinMaxProblem:
+    def load(
+        self, blocks: int = 1000, swallow: int = 0, wrap: bool = False, limit: float | None = None
+    ) -> mm.MinMaxProblem:
+        rung.clear()
+        if limit is not None:
+            clock = current_clock()
+            clock._disarm()
+            clock.limit, clock._began = limit, time.perf_counter()
+            clock._arm()
         for _ in range(blocks):
             try:
                 time.sleep(0.01)
             except Exception as failure:
+                rung.append(failure)
                 if wrap:
                     raise OSError("a block cannot be read") from failure
                 if not swallow:
@@ -52,24 +68,30 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slow")
 @pytest.mark.parametrize(
-    "words",
+    "words, times",
     [
-        ("slow",),
-        ("slow", "--swallow", 1),
-        ("slow", "--wrap"),
-        ("hang",),
+        (("slow", "--time-limit=60", "--limit=0.1"), 1),
+        (("slow", "--time-limit=60", "--limit=0.1", "--swallow", 1), 2),
+        (("slow", "--time-limit=60", "--limit=0.1", "--wrap"), 1),
+        (("hang", "--time-limit=0.1"), 0),
+        (("hang", "--time_limit=0.1"), 0),
+        (("hang", "--time_limit", "0.1"), 0),
     ],
-    ids=lambda words: "-".join(map(str, words)),
+    ids=lambda words: "-".join(map(str, words)) if isinstance(words, tuple) else "",
 )
-def test_loading_that_takes_longer_is_one_line(words: Any, call: Callable[..., Any], tmp_path: Path) -> None:
+def test_loading_that_takes_longer_is_one_line(
+    words: Any, times: int, call: Callable[..., Any], tmp_path: Path
+) -> None:
     """A slow reader, one that swallows or rewrites errors, and a plug-in whose import hangs."""
+    rung.clear()
     before, began = signal.getsignal(signal.SIGALRM), time.perf_counter()
-    done = call("solve", *words, "--time-limit=0.1", "--out", tmp_path / "r", "--checkpoint", tmp_path / "kept")
+    done = call("solve", *words, "--out", tmp_path / "r", "--checkpoint", tmp_path / "kept")
     assert time.perf_counter() - began < 5.0
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith("minmaxcon: the time limit of 0.1 s was reached after ")
     assert done.err.endswith(f"{LATE}\n")
     assert len(done.err.splitlines()) == 1
+    assert len(rung) == times  # the clock rang while the problem was loaded, as often as it was not heard
     assert not list(tmp_path.iterdir())
     assert signal.getsignal(signal.SIGALRM) is before
 
@@ -92,8 +114,10 @@ def test_what_loading_takes_is_part_of_the_limit(call: Callable[..., Any], monke
 
 
 def test_a_limit_that_is_not_reached_changes_no_bit(call: Callable[..., Any]) -> None:
-    told = [json.loads(call("solve", "toy", "--json", "--quiet", *limit).out) for limit in ((), ("--time-limit", 50))]
-    assert told[0]["evidence"] == told[1]["evidence"]
+    """However large it is: no timer of a system counts to all numbers."""
+    limits = [(), *(("--time-limit", limit) for limit in ("50", "1e12", "1e300"))]
+    told = [json.loads(call("solve", "toy", "--json", "--quiet", *limit).out) for limit in limits]
+    assert all(one["evidence"] == told[0]["evidence"] for one in told)
 
 
 @pytest.mark.parametrize("words", [("--time-limit", "soon"), ("--time-limit=-1",), ("--time-limit", "0")])

@@ -330,6 +330,9 @@ def test_folders(tmp_path: Path) -> None:
     assert first.steps < second.steps
     with pytest.raises(mm.InvalidInput, match="every=-1"):
         mm.solve(problem, SOLVER, checkpoint=tmp_path / "d", every=-1)
+    for empty in ({"checkpoint": ""}, {"resume": " "}):
+        with pytest.raises(mm.InvalidInput, match=rf"{next(iter(empty))}=' ?': must name a folder\."):
+            mm.solve(problem, SOLVER, **empty)
     (tmp_path / "file").write_text("")
     with pytest.raises(mm.InvalidInput, match=rf"checkpoint='{tmp_path / 'file'}': cannot be written"):
         mm.solve(problem, SOLVER, checkpoint=tmp_path / "file")

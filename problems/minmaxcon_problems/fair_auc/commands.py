@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 import minmaxcon as mm
-from minmaxcon.cli import Flag, Output, ProgressLine, Whole, names_of, one_line
+from minmaxcon.cli import Flag, Output, Place, ProgressLine, Whole, names_of, one_line
 
 if TYPE_CHECKING:
     from .labelled import FileColumns
@@ -29,7 +29,7 @@ Conic = Annotated[bool, Parameter(negative="--no-conic")]
 
 
 def demo(
-    *, out: Path | None = None, overwrite: Flag = False, seed: Whole = 0, json: Flag = False, quiet: Flag = False
+    *, out: Place | None = None, overwrite: Flag = False, seed: Whole = 0, json: Flag = False, quiet: Flag = False
 ) -> int:
     """Rank workers by wage without and with a limit on the gap between women and men, and show what it costs.
 
@@ -100,12 +100,12 @@ _NO_COLUMNS = _Columns()
 def report(
     *,
     data: str,
-    out: Path,
+    out: Place,
     validation: str | None = None,
     test: str | None = None,
     columns: _Columns = _NO_COLUMNS,
     test_fraction: float | None = None,
-    data_dir: Path | None = None,
+    data_dir: Place | None = None,
     metric: str = "inter_group",
     max_gap: str = "0.05",
     model: str = "linear",
@@ -252,12 +252,12 @@ class _Sweep:
         No progress and no notes.
     """
 
-    out: Path
+    out: Place
     seeds: Whole | None = None
     methods: str | None = None
     jobs: Whole | None = None
     backend: str = "loky"
-    data_dir: Path | None = None
+    data_dir: Place | None = None
     quick: Flag = False
     overwrite: Flag = False
     json: Flag = False
@@ -485,8 +485,8 @@ def target(
     peers: Peers = True,
     conic: Conic = True,
     seed: Whole = 0,
-    data_dir: Path | None = None,
-    figure: Path | None = None,
+    data_dir: Place | None = None,
+    figure: Place | None = None,
     overwrite: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
@@ -564,7 +564,7 @@ def scale(
     only: str | None = None,
     limit: float = 5.0,
     seed: Whole = 0,
-    figure: Path | None = None,
+    figure: Place | None = None,
     overwrite: Flag = False,
     json: Flag = False,
     quiet: Flag = False,

@@ -173,6 +173,11 @@ def position_of(values: Sequence[Any], asked: Any) -> int | None:
     return None
 
 
+def protected_option(each_other: bool) -> str:
+    """Return how Python's arguments say which group is protected, which groups that are compared ``each_other`` bar."""
+    return 'protected= and against="rest"' if each_other else "protected="
+
+
 def protected_of(values: Sequence[Any], counts: Any, source: str, column: str = "", option: str = "") -> int:
     """Return which value is protected where none is asked for: of two, the one with fewer rows.
 

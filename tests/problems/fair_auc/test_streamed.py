@@ -298,6 +298,14 @@ def test_weights_of_a_data_set_are_those_of_rows_at_hand(weighted: pd.DataFrame,
         assert one.standard_error == pytest.approx(other.standard_error, rel=0.02)
         assert one.upper == pytest.approx(one.value + 1.959964 * one.standard_error)
         assert one.counts == other.counts
+    told = {
+        found.reason_.partition("The smallest set behind the gap, ")[2].partition(":")[0] for found in (made, at_hand)
+    }
+    cells = [
+        int(((weighted["y"] == y) & (weighted["g"] == g) & (weighted["w"] > 0)).sum()) for y in (0, 1) for g in "fm"
+    ]
+    (told_of,) = told
+    assert told_of.endswith(f" has {min(cells)} rows")  # rows, of any weight
     sampled = FairAUCClassifier(**settings, max_rows_per_cell=100).fit(
         [weighted.iloc[:700], weighted[700:]], "y", **named
     )

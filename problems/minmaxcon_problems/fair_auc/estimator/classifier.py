@@ -428,7 +428,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                     warnings.warn("partial_fit begins anew: the rows of fit were not remembered.", stacklevel=2)
                 if not constrained:
                     _warn_unconstrained()
-                stream = Incremental(constrained, self.protected, self.max_rows_per_cell, seed)
+                pairs = self.against == "each_other"
+                stream = Incremental(constrained, self.protected, self.max_rows_per_cell, seed, each_other=pairs)
             elif stream.constrained is not constrained:
                 raise DataError("partial_fit", f"give {SENSITIVE} in every call or in none, as in the calls before.")
             if classes is not None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.errors import DataError, InvalidInput
-from minmaxcon_problems.fair_auc.labelled import LabelledData, position_of
+from minmaxcon_problems.fair_auc.labelled import LabelledData, position_of, protected_option
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet
 
 from .inputs import MOST_GROUPS, SENSITIVE, Vocabulary, positive_code, protected_code
@@ -36,10 +36,13 @@ class Incremental:
 
     Which label is positive and which group is protected is decided only when a model is asked for, from all that has
     been seen. ``capacity`` is the most rows kept of a combination of label and group, ``seed`` that of the sample; rows
-    come with sensitive features where ``constrained``.
+    come with sensitive features where ``constrained``. ``each_other`` is whether every two groups were to be compared,
+    which a remedy has to undo.
     """
 
-    def __init__(self, constrained: bool, protected: Any, capacity: int, seed: int) -> None:
+    def __init__(
+        self, constrained: bool, protected: Any, capacity: int, seed: int, *, each_other: bool = False
+    ) -> None:
         self.constrained, self.protected, self.seed = constrained, protected, seed
         self.labels = Vocabulary("y", 2, "only binary classification is supported: keep the rows of two labels.")
         several = protected is not None
@@ -48,7 +51,7 @@ class Incremental:
             MOST_GROUPS if several else 2,
             "merge its values into a few groups."
             if several
-            else "say with protected= which one is protected, against all others.",
+            else f"say with {protected_option(each_other)} which one is protected, against all others.",
         )
         self.reservoir = Reservoir(capacity, seed)
         self.fresh = False
@@ -170,8 +173,10 @@ class Incremental:
 
     def rows(
         self, metric: FairnessMetric | MetricSet, positive: Any, names: tuple[str, ...]
-    ) -> tuple[LabelledData, Any]:
-        """Return the sample and the weight (k,) of its rows; no weights (None) where every row seen is kept.
+    ) -> tuple[LabelledData, Any, Any]:
+        """Return the sample, the weight (k,) of its rows, and of how many rows seen each is one, (k,).
+
+        A weight is that number times the row's own; there are none (None) where all are 1.
 
         Raises DataError where a subset or a class has not been seen yet; it is named, with the rows of each
         combination.
@@ -197,7 +202,9 @@ class Incremental:
             (self._other_group(group), protected),
             "the rows seen so far",
         )
-        return kept, None if weight.min() == weight.max() == 1.0 else weight
+        share = np.empty(len(cells))
+        share[cells] = self.reservoir.shares(cells)
+        return kept, None if weight.min() == weight.max() == 1.0 else weight, share[cell]
 
     def parts(self, rows: LabelledData, weight: Any, fraction: float) -> tuple[LabelledData, Any, LabelledData, Any]:
         """Hold out a part of the sample that :meth:`rows` returned, drawn with the stream's seed.
@@ -251,11 +258,12 @@ def representative_part(counts: Any, kept: Any, fraction: float) -> Any:
     there = counts > 0
     scale = fraction * float(np.min(kept[there] / counts[there]))
     part = np.floor(scale * counts + 0.5).astype(np.int64)
-    if (part[there] == 0).any() or (part[there] >= kept[there]).any():
-        raise InvalidInput(
+    undivided = there & ((part == 0) | (part >= kept))
+    if undivided.any():
+        raise InvalidInput(  # counts may be of weights: what is said of rows is of those that are kept
             "validation_fraction",
             fraction,
-            f"the {int(counts[there].min())} rows of the rarest combination of label and group cannot be divided so;"
+            f"the {int(kept[undivided].min())} rows kept of a combination of label and group cannot be divided so;"
             " give more rows, a larger max_rows_per_cell, or leave it out.",
         )
     return np.where(there, part, 0)
@@ -346,6 +354,12 @@ class Reservoir:
             store.put(np.arange(size), found, np.arange(begin, begin + size))
             begin += size
 
+    def shares(self, cells: Sequence[int]) -> list[float]:
+        """Return how many rows seen of each cell stand behind one that is kept of it; 1 where there is none."""
+        return [
+            self.counts[cell] / min(self.counts[cell], self.capacity) if self.counts[cell] else 1.0 for cell in cells
+        ]
+
     def kept(self, cells: Sequence[int]) -> tuple[Any, Any, Any]:
         """Return copies of the rows (k, d) kept of some cells, in that order, and for each its cell and weight, (k,).
 
@@ -354,7 +368,7 @@ class Reservoir:
         stores = self._cells or []
         sizes = [min(self.counts[cell], self.capacity) for cell in cells]
         parts = [stores[cell].rows(size) for cell, size in zip(cells, sizes, strict=True) if size]
-        weights = [self.counts[cell] / size if size else 1.0 for cell, size in zip(cells, sizes, strict=True)]
+        weights = self.shares(cells)
         own = [np.ones(size) for size in sizes]
         for mine, cell in zip(own, cells, strict=True):
             for place, value in self._weights[cell].items():

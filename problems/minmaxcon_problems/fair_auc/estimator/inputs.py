@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_random_state, validate_data
 from minmaxcon.checks import finite_array
 from minmaxcon.errors import DataError, InvalidInput, UnknownName
 from minmaxcon.tables import have_decimal_commas, identifies_rows
-from minmaxcon_problems.fair_auc.labelled import listed, position_of, protected_of, require_groups, signs_of
+from minmaxcon_problems.fair_auc.labelled import (
+    listed,
+    position_of,
+    protected_of,
+    protected_option,
+    require_groups,
+    signs_of,
+)
 
 __all__ = [
     "MOST_COMPARED",
@@ -460,7 +467,7 @@ def positive_code(values: Sequence[Any], positive: Any) -> int:
         raise DataError("y", f"has labels of several types, {list(values)}; use numbers or texts throughout.") from None
 
 
-def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any) -> int:
+def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any, *, each_other: bool = False) -> int:
     """Return the code of the protected value, among the different values of the sensitive column and rows of each.
 
     By default, of two values, it is the one with fewer rows (of equally many the one that sorts later). Raises
@@ -470,15 +477,18 @@ def protected_code(values: Sequence[Any], counts: Sequence[int], protected: Any)
     require_groups(values, SENSITIVE)
     if protected is not None:
         return _asked(values, protected, "protected", SENSITIVE)
-    return protected_of(values, counts, SENSITIVE, option="protected=")
+    return protected_of(values, counts, SENSITIVE, option=protected_option(each_other))
 
 
-def group_signs(column: Any, protected: Any, most: int = 0) -> tuple[Any, tuple[Any, Any], tuple[Any, ...]]:
+def group_signs(
+    column: Any, protected: Any, most: int = 0, *, each_other: bool = False
+) -> tuple[Any, tuple[Any, Any], tuple[Any, ...]]:
     """Return the signs of the groups, their values (unprotected, protected), and all values.
 
     Signs (n,) are +1 for the protected group. Of more than two values, up to ``most``, without a protected one each is
     compared with the rest: signs are (n, G), one column for each value in sorted order. The column has no missing
-    value; several unprotected values are called "not ...". Raises as :func:`protected_code`.
+    value; several unprotected values are called "not ...". That every two were to be compared,
+    ``each_other``, is what a remedy has to undo. Raises as :func:`protected_code`.
     """
     vocabulary = Vocabulary(SENSITIVE, MOST_GROUPS, "merge its values into a few groups.")
     codes = vocabulary.encode(column)
@@ -488,7 +498,7 @@ def group_signs(column: Any, protected: Any, most: int = 0) -> tuple[Any, tuple[
         signs = np.where(codes[:, None] == np.array(order), 1, -1).astype(np.int8)
         listed = tuple(values[code] for code in order)
         return signs, (f"not {listed[0]}", listed[0]), listed
-    chosen = protected_code(values, np.bincount(codes).tolist(), protected)
+    chosen = protected_code(values, np.bincount(codes).tolist(), protected, each_other=each_other)
     return *signs_of(codes, chosen, values), tuple(values)
 
 

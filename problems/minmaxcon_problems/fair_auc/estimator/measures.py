@@ -103,7 +103,7 @@ class LabelledScores:
             if groups is not None:
                 _require_known(known, groups)
             if group_values is None and groups is None:
-                signs, group_values, groups = group_signs(known, protected, MOST_COMPARED)
+                signs, group_values, groups = group_signs(known, protected, MOST_COMPARED, each_other=each_other)
                 several = signs.ndim == 2
             else:
                 several = group_values is None

@@ -84,7 +84,9 @@ def training_rows(estimator: Any, given: Given) -> tuple[LabelledData, Any]:
     sign = np.where(code == chosen, 1, -1).astype(np.int8)
     group, group_values, groups = np.ones(len(sign), dtype=np.int8), (SENSITIVE, SENSITIVE), ()
     if given.column is not None:
-        group, group_values, groups = group_signs(given.column, estimator.protected, MOST_COMPARED)
+        pairs = estimator.against == "each_other"
+        found = group_signs(given.column, estimator.protected, MOST_COMPARED, each_other=pairs)
+        group, group_values, groups = found
     first, more = (group[:, 0], group[:, 1:]) if group.ndim == 2 else (group, None)
     rows = LabelledData(
         given.features,

@@ -16,7 +16,7 @@ from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
-from minmaxcon_problems.fair_auc.labelled import LabelledData, warn_of_alike
+from minmaxcon_problems.fair_auc.labelled import LabelledData, protected_option, warn_of_alike
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fairest import fairest_near_best
@@ -52,7 +52,8 @@ def train(
     if asked.kappa is None:
         return fit_path(rows, asked.target, asked.gaps, validation=validation, **weights)
     if rows.more_groups is not None:
-        remedy = "bounds one gap of two groups: give max_gap in its place, or say with protected= which group is meant."
+        option = protected_option(rows.each_other)
+        remedy = f"bounds one gap of two groups: give max_gap in its place, or say with {option} which group is meant."
         raise mm.InvalidInput("kappa", asked.kappa, remedy)
     target, model = asked.target, asked.target.model_for(rows)
     linear, metric = isinstance(model, mm.Linear), single_metric(asked.target.metric)
@@ -437,7 +438,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
     """
     asked = asked_of(estimator, stream.seed, rows_at_hand=False)
     try:
-        rows, weight = stream.rows(asked.target.metric, estimator.positive, feature_names(estimator))
+        rows, weight, copies = stream.rows(asked.target.metric, estimator.positive, feature_names(estimator))
     except DataError as failure:
         raise NotFittedError(str(failure)) from failure
     validation, held_out, share = None, None, estimator.validation_fraction
@@ -454,7 +455,7 @@ def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
         total=float(len(rows)) if weight is None else float(weight.sum()),
         row_weight=weight,
         validation_weight=held_out,
-        copies=weight if share is None else None,
+        copies=copies if share is None else None,
     )
 
 

@@ -15,7 +15,7 @@ from minmaxcon import metrics
 from minmaxcon.checks import finite_array
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon_problems.fair_auc.evaluation import measured_model, objective_at
-from minmaxcon_problems.fair_auc.labelled import LabelledData
+from minmaxcon_problems.fair_auc.labelled import LabelledData, protected_option
 from minmaxcon_problems.fair_auc.measured import comparisons, is_constant
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, FairnessMetric, MetricSet
 
@@ -435,7 +435,8 @@ class _Candidates:
 
 def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
     if len(judge.target.metric.members) * len(judge.train.each_group) > 1:
-        remedy = 'bounds one gap of two groups: use "following", or say with protected= which group is meant.'
+        option = protected_option(judge.train.each_other)
+        remedy = f'bounds one gap of two groups: use "following", or say with {option} which group is meant.'
         raise mm.InvalidInput("method", "bounds", remedy)
     if judge.row_weight is not None:
         remedy = 'method "bounds" takes no weights; use method "following".'

@@ -236,7 +236,7 @@ def comparison_masks(metric: FairnessMetric | MetricSet, rows: LabelledData) -> 
 
     def source(group: GroupSigns) -> str:
         if group.pair:
-            return f"{rows.name}, groups {group.value!r} and {group.rest!r} alone"
+            return f"{rows.name}, groups {group.value!r} (protected) and {group.rest!r} (unprotected) alone"
         return rows.name if rows.more_groups is None else f"{rows.name}, group {group.value!r} against the rest"
 
     return np.concatenate(

@@ -252,7 +252,12 @@ def test_measures_of_any_scores_compare_each_group(three: Rows) -> None:
         (
             {"against": "each_other", "kappa": 0.1, "max_gap": None},
             InvalidInput,
-            "kappa=0.1: bounds one gap of two groups",
+            r"kappa=0.1: bounds one gap of two groups.* say with protected= and against=\"rest\" which",
+        ),
+        (
+            {"against": "each_other", "method": "bounds"},
+            InvalidInput,
+            r"method='bounds': .* say with protected= and against=\"rest\" which",
         ),
     ],
 )
@@ -263,11 +268,28 @@ def test_what_knows_two_groups_only_says_so(
         fitted(three, **settings)
 
 
+def test_a_remedy_that_names_a_protected_group_can_be_followed(three: Rows) -> None:
+    """Groups that are compared with each other bar ``protected``: where they are too many, a remedy undoes that too."""
+    many = three._replace(group=np.arange(len(three.y)) % 51)
+    stream = FairAUCClassifier("group", max_gap=0.1, random_state=0, against="each_other")
+    for refused in (
+        lambda: fitted(many, against="each_other"),
+        lambda: measure_scores(many.X[:, 0], many.y, sensitive_features=many.group, against="each_other"),
+        lambda: stream.partial_fit(three.X, three.y, sensitive_features=three.group),
+    ):
+        with pytest.raises(DataError, match=r"say with protected= and against=\"rest\" which one is protected"):
+            refused()
+    stream.set_params(against="rest", protected="a").partial_fit(three.X, three.y, sensitive_features=three.group)
+
+
 def test_a_group_without_rows_of_a_subset_is_named(three: Rows) -> None:
     group = np.where((three.group == "c") & (three.y == "no"), "a", three.group)
     with pytest.raises(DataError, match=r"group 'c' against the rest: no row is in the subset negative & protected"):
         fitted(three._replace(group=group), "inter_group")
-    with pytest.raises(DataError, match=r"groups 'a' and 'c' alone: no row is in the subset negative & unprotected"):
+    with pytest.raises(
+        DataError,
+        match=r"groups 'a' \(protected\) and 'c' \(unprotected\) alone: no row is in the subset negative & unprotected",
+    ):
         fitted(three._replace(group=group), "inter_group", against="each_other")
 
 
