@@ -19,7 +19,7 @@ import minmaxcon as mm
 from minmaxcon.cli import check, compare, listing, new_problem, predict, solve, verify
 from minmaxcon.cli.clock import LateError, command_clock
 from minmaxcon.cli.compare import ALL
-from minmaxcon.cli.options import explain, one_line, with_options
+from minmaxcon.cli.options import explain, one_line, option_names, with_options
 from minmaxcon.registry import command_points
 
 __all__ = ["build_app", "main"]
@@ -174,12 +174,8 @@ def _refuse(message: str) -> int:
 def _options(app: App, words: Sequence[str]) -> set[str]:
     """Return the names in Python of all options that a command line gives, or could: the command's, the problem's."""
     given = {word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")}
-    apps = app.parse_commands(list(words))[1]
-    if apps[-1].default_command is None:
-        return given
-    arguments = apps[-1].assemble_argument_collection()
-    own = {name[2:].replace("-", "_") for argument in arguments for name in argument.names if name.startswith("--")}
-    return given | own
+    command = app.parse_commands(list(words))[1][-1].default_command
+    return given if command is None else given | set(option_names(command))
 
 
 def _usage(error: CycloptsError, words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from types import UnionType
@@ -25,6 +26,7 @@ __all__ = [
     "keywords_of",
     "names_of",
     "one_line",
+    "option_names",
     "printable",
     "wholes_of",
     "with_options",
@@ -137,6 +139,23 @@ def with_options(
     run.__annotations__ = {one.name: one.annotation for one in (*own, *more)}
     run.__dict__["__signature__"] = inspect.Signature([*own, *more])
     return run
+
+
+def option_names(command: Callable[..., Any]) -> list[str]:
+    """Return the names in Python of the options of a command, those of its groups of options among them.
+
+    Cyclopts would find them with all that they take, which is most of what a refusal costs.
+    """
+    found: list[str] = []
+    hints = get_type_hints(command, include_extras=True)
+    for name in keywords_of(command):
+        kind, *marks = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+        own = [word for mark in marks if isinstance(mark, Parameter) for word in mark.name or ()]
+        if is_dataclass(kind):
+            found += [field.name for field in fields(kind)]
+        else:
+            found += [word[2:].replace("-", "_") for word in own if word.startswith("--")] or [name]
+    return found
 
 
 def bound_options(plugin: ProblemPlugin) -> list[str]:

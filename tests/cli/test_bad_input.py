@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from minmaxcon.cli.main import build_app
+from minmaxcon.cli.options import option_names
+
 from .conftest import FILE_OPTIONS, table_rows, write_table
 
 
@@ -208,3 +211,17 @@ def test_a_process_says_the_same() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("minmaxcon: error: name='fair_acu'")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["solve", "fair_auc"], ["compare", "toy"], ["verify", "r"], ["problems"], ["new-problem", "mine"], ["report"]],
+    ids=lambda words: words[0],
+)
+def test_the_options_that_errors_speak_of_are_those_that_are_read(words: list[str]) -> None:
+    """By name alone, also those of groups of options and those with a name of their own."""
+    app = build_app(words)
+    command = app.parse_commands(words)[1][-1]
+    read = {name for argument in command.assemble_argument_collection() for name in argument.names}
+    positive = {name for name in read if name.startswith("--") and not name.startswith("--no-")}
+    assert {f"--{name.replace('_', '-')}" for name in option_names(command.default_command)} == positive
