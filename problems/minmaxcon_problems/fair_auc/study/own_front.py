@@ -26,7 +26,7 @@ from .sweep import Sweep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Candidate", "OwnFront", "front_figure", "own_front", "own_report"]
+__all__ = ["Candidate", "Other", "OwnFront", "front_figure", "own_front", "own_report"]
 
 PARTS = ("train", "validation", "test")
 
@@ -64,20 +64,34 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """The models of another way, selected on validation rows: AUC and gap on the test rows.
+
+    ``within`` is whether their gap on the validation rows is at most the target: of every split, as where no model of a
+    split is, that with the least gap there is selected. Without a limit the best of any gap is.
+    """
+
+    method: str
+    auc: Measure
+    gap: Measure
+    within: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OwnFront:
     """What a sweep found of a user's rows.
 
     ``chosen`` is the place of the candidate that is taken, None where there is none; ``error`` and ``best`` are what it
-    was chosen by, a standard error and a place. ``others`` are AUC and gap on the test rows of the other ways to a fair
-    model, each selected on validation rows for the target of the chosen one; ``same`` are the larger targets, whose
-    model is that of the last candidate.
+    was chosen by, a standard error and a place. ``others`` are the other ways to a fair model, each selected on
+    validation rows for the target of the chosen one, and the one without a limit, selected for none; ``same`` are the
+    larger targets, whose model is that of the last candidate.
     """
 
     candidates: list[Candidate]
     chosen: int | None
     best: int | None
     error: float
-    others: list[tuple[str, Measure, Measure]]
+    others: list[Other]
     splits: int
     same: tuple[float, ...] = ()
 
@@ -118,8 +132,8 @@ def _measure(points: Sequence[Mapping[str, Any]], part: str, what: str) -> Measu
     return value, low, high
 
 
-def _others(records: Sequence[Mapping[str, Any]], target: float) -> list[tuple[str, Measure, Measure]]:
-    """Return AUC and gap on the test rows of what each method selects for a target; without a limit, of its model."""
+def _others(records: Sequence[Mapping[str, Any]], target: float) -> list[Other]:
+    """Return what each method selects for a target; without a limit, for none."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for point in record["points"]:
@@ -127,7 +141,13 @@ def _others(records: Sequence[Mapping[str, Any]], target: float) -> list[tuple[s
             if point["kind"] == "selected" and asked:
                 found.setdefault(record["method"], []).append(point)
     return [
-        (method, _measure(points, "test", "auc"), _measure(points, "test", "gap")) for method, points in found.items()
+        Other(
+            method,
+            _measure(points, "test", "auc"),
+            _measure(points, "test", "gap"),
+            all(point["validation"]["gap"] <= target for point in points),
+        )
+        for method, points in found.items()
     ]
 
 
@@ -167,7 +187,7 @@ def own_report(
         "candidates": [{**asdict(one), "chosen": k == front.chosen} for k, one in enumerate(front.candidates)],
         "standard_error": front.error,
         "command": command,
-        "others": [{"method": method, "auc": auc, "gap": gap} for method, auc, gap in front.others],
+        "others": [asdict(one) for one in front.others],
         "notes": sweep.notes,
         "versions": versions(),
     }
@@ -229,14 +249,32 @@ def _text(front: OwnFront, command: str | None, rows: OwnRows, out: str) -> str:
     if rows.test is None:
         text += wrapped("", "It divides the rows anew, 70% to train and 30% to test: measure what it says of them.")
     text += wrapped("", f"AUC and gap of every split are in {out}/candidates.csv, the figure is {out}/front.png.")
-    if front.others:
-        text += (
-            f"\nOther ways, each with its best model whose gap on the validation rows is at most {chosen.target:g}\n\n"
+    return text + _text_of_others(front.others, chosen.target)
+
+
+def _text_of_others(others: Sequence[Other], target: float) -> str:
+    """Return the table of other ways, and what each was selected by."""
+    text = ""
+    limited, free = ([one for one in others if (one.method == UNCONSTRAINED) is alone] for alone in (False, True))
+    if limited:
+        said = (
+            "Other ways, each with the model of the best AUC on the validation rows among those whose gap there is at"
         )
-        text += table(
-            [["way", "AUC, test", "gap, test"]]
-            + [[_WAYS.get(method, method), _told(auc), _told(gap)] for method, auc, gap in front.others]
-        )
+        text += "\n" + wrapped("", f"{said} most {target:g}{'; no limit: the best AUC, of any gap' if free else ''}")
+    elif free:
+        text += "\n" + wrapped("", "Without a limit: the model of the best AUC on the validation rows, of any gap")
+    if others:
+        body = [
+            [
+                f"{_WAYS.get(one.method, one.method)}{'' if one.within or one in free else ' !'}",
+                _told(one.auc),
+                _told(one.gap),
+            ]
+            for one in (*limited, *free)
+        ]
+        text += "\n" + table([["way", "AUC, test", "gap, test"], *body])
+    if not all(one.within for one in limited):
+        text += wrapped("", "! no model has so small a gap on the validation rows: the one with the least gap there")
     return text
 
 
@@ -308,11 +346,12 @@ def front_figure(front: OwnFront, panel: Panel) -> Figure:
             "rotation": 90,
         }
         axes.annotate(f"target {chosen.target:g}", (chosen.target, 0.0), xycoords=("data", "axes fraction"), **where)
-    for place, (method, area, distance) in enumerate(front.others):
-        if method != _OURS:
-            look = {"color": OKABE_ITO[(place + 2) % len(OKABE_ITO)], "marker": "*" if method == UNCONSTRAINED else "D"}
-            name = f"{_WAYS.get(method, method)}, test rows"
-            axes.plot([distance[0]], [area[0]], linestyle="", markersize=6, label=name, **look)
+    for place, one in enumerate(front.others):
+        if one.method != _OURS:
+            marker = "*" if one.method == UNCONSTRAINED else "D"
+            look = {"color": OKABE_ITO[(place + 2) % len(OKABE_ITO)], "marker": marker}
+            name = f"{_WAYS.get(one.method, one.method)}, test rows"
+            axes.plot([one.gap[0]], [one.auc[0]], linestyle="", markersize=6, label=name, **look)
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
     axes.set_xlabel(f"{panel.metric.replace('_', '-')} gap")
     axes.set_ylabel("AUC")
