@@ -53,7 +53,7 @@ _OTHER_ROWS = 509
 AGREES = 1e-6
 """Relative difference up to which two numbers are the same: other machines add in another order."""
 
-_OF_THE_GAP = 0.05
+_OF_THE_GAP = 0.02
 """A lower bound that is found again may be weaker by this share of the gap: its minimiser is found anew."""
 
 _TOGETHER = 16
@@ -136,6 +136,8 @@ class Proved:
         Why nothing is proved; empty where something is.
     cut : bool
         Whether the search ended as no time was left: a longer one may prove more.
+    unit : float
+        The size of the terms that the lower bound is a sum of, by which rounding is measured.
 
     Examples
     --------
@@ -151,10 +153,11 @@ class Proved:
     excess: float
     fault: str
     cut: bool = False
+    unit: float = 0.0
 
     def confirms(self, lower: float, objective: float) -> bool:
         """Whether this proves the ``lower`` bound that is claimed beside an objective, up to a share of their gap."""
-        allowed = AGREES * (1.0 + abs(objective)) + _OF_THE_GAP * max(objective - lower, 0.0)
+        allowed = AGREES * self.unit + _OF_THE_GAP * max(objective - lower, 0.0)
         return not self.fault and self.lower >= lower - allowed
 
 
@@ -250,7 +253,8 @@ def _shown(problem: MinMaxProblem, saddles: list[_Lagrangian], starts: Any, over
             ends[j] = bound, vertex
     found = []
     for saddle, (bound, _), line, one, fault in zip(saddles, ends, lines, tried, faults, strict=True):
-        found.append(saddle.proves(bound, fault or one.below(line[None]), cut=not closed and over()))
+        fault = fault or one.below(line[None])
+        found.append(saddle.proves(bound, fault, float(line[1]), cut=not closed and over()))
     return found
 
 
@@ -297,12 +301,15 @@ class _Lagrangian:
             elif np.abs(part).max(initial=0.0) > 0:
                 self.fault = f"{function.name!r} has inner variables without a multiplier."
 
-    def proves(self, bound: float, fault: str, *, cut: bool) -> Proved:
-        """Return what a bound on L from below proves, or the fault; the search for it was perhaps ``cut`` short."""
+    def proves(self, bound: float, fault: str, size: float, *, cut: bool) -> Proved:
+        """Return what a bound on L from below proves, or the fault; the search for it was perhaps ``cut`` short.
+
+        ``size`` is that of its terms.
+        """
         if fault or not math.isfinite(bound):
             return Proved(-math.inf, 0.0, fault or "the bound is not finite.")
         if self.y[0] > 0:
-            return Proved(bound / self.y[0], 0.0, "", cut)
+            return Proved(bound / self.y[0], 0.0, "", cut, size / self.y[0])
         if bound > 0:
             return Proved(math.inf, bound, "")
         return Proved(-math.inf, bound, "the bound on violations is not positive.", cut)

@@ -34,10 +34,23 @@ from minmaxcon.core.problem import MinMaxProblem
 from minmaxcon.core.refreshed import RefreshedProblem
 from minmaxcon.core.solver import Points
 
-__all__ = ["AllowedFall", "Linearised", "Neighbour", "ProvedDistance", "allowed_fall", "distance_of", "proved_distance"]
+__all__ = [
+    "AllowedFall",
+    "Linearised",
+    "Neighbour",
+    "ProvedDistance",
+    "allowed_fall",
+    "by_the_weight",
+    "distance_of",
+    "proved_distance",
+]
 
 _ROUNDED = 1e-9
 """Relative difference of values, and of bounds beside them, that is one of rounding."""
+
+_MOST_ROOM = 0.02
+"""What the room that a target leaves may cost at most, relative to the objective: true measures jump, from row to row,
+so that the best point may be a jump away from its target."""
 
 _WEAKER = 0.05
 """The gap of a distance that is proved again may be larger by this share: its lower bound is found anew."""
@@ -141,6 +154,15 @@ def distance_of(step: float, upper: float, lower: float, modulus: float) -> floa
     return step + math.sqrt(2.0 * max(upper - lower, 0.0) / modulus)
 
 
+def by_the_weight(distance: Any, weight: Any, modulus: float) -> Any:
+    r"""Return distances of proximal points, longer by :math:`\hat\rho/\max(1, 2\rho)` where that is above 1.
+
+    The gradient of the Moreau envelope has the length :math:`\hat\rho|\hat x - x|`. A heavy proximal term keeps the
+    proximal point of any x near, so that a distance alone would say nothing.
+    """
+    return distance * np.maximum(weight / max(1.0, 2.0 * modulus), 1.0)
+
+
 def proved_distance(
     problem: MinMaxProblem,
     x: Any,
@@ -217,6 +239,13 @@ class AllowedFall:
     def total(self) -> float:
         """The sum of both."""
         return self.curved + self.room
+
+    def is_small(self, curved: float, scale: float) -> bool:
+        """Whether the first part is at most ``curved``, and the second a small part of the objective's ``scale``.
+
+        Large multipliers cancel any gradient; what they cost then is room.
+        """
+        return not self.fault and self.curved <= curved and self.room <= _MOST_ROOM * scale
 
 
 def allowed_fall(problem: RefreshedProblem, x: Any, multipliers: Any) -> AllowedFall:

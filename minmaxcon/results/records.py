@@ -120,7 +120,7 @@ class EvidenceRecord(_Record):
 
 
 def _known_status(status: str) -> str:
-    if status.upper() not in Status.__members__:
+    if status not in set(map(str, Status)):
         raise ValueError("is no status of minmaxcon")
     return status
 

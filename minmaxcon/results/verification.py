@@ -14,10 +14,10 @@ import numpy as np
 from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.core import MinMaxProblem, Proved, RefreshedProblem, Status, allowed_fall, proved
 from minmaxcon.core.evidence import AGREES
-from minmaxcon.core.first_order import distance_of, no_proximal_problem
+from minmaxcon.core.first_order import by_the_weight, distance_of, no_proximal_problem
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
 from minmaxcon.memory import VARIABLE, parsed
-from minmaxcon.registry import Encloses, ProblemPlugin, SavesModels, load_problem
+from minmaxcon.registry import Compares, Encloses, ProblemPlugin, SavesModels, load_problem
 from minmaxcon.registry import plugin as plugin_named
 from minmaxcon.results.enclosed import Enclosed, function_values, too_close
 from minmaxcon.results.machine import environment
@@ -32,6 +32,10 @@ _SINGLE = 1e-4
 
 _WEAKER = 0.1
 """By this share more than the tolerance a claim of a solve may be found again: lower bounds are found anew."""
+
+_OPTIMAL, _ROUNDED = 1e-3, 1e-12
+"""The part of that difference that a point may be off the optimum where there is nothing to measure it by, and the
+rounding of what a plug-in measures by code of its own."""
 
 _AS_SMALL = 5.0
 """How many times its tolerance the gradient's part of first-order optimality may be."""
@@ -50,8 +54,8 @@ class Finding:
         The run.
     claim : str
         What is claimed: ``x``, ``objective``, ``constraints``, ``feasible``, ``train``, ``test``, ``model``, ``upper``,
-        ``lower``, ``distance`` (of the proximal point), ``fall`` (that first-order optimality allows), ``samples``
-        (that a stream has enough of them) or ``status``.
+        ``lower``, ``gap``, ``distance`` (of the proximal point), ``fall`` (that first-order optimality allows),
+        ``samples`` (that a stream has enough of them) or ``status``.
     confirmed : bool
         Whether it holds.
     text : str
@@ -148,6 +152,7 @@ class _Checks:
 
     def _each(self) -> Iterator[_Found]:
         record, problem, evidence = self.record, self.problem, self.record.evidence
+        told = record.certificate
         if evidence is None:
             raise DataError(str(self.model.parent / "result.json"), "evidence is missing: an older version wrote it.")
         x = np.array(evidence.x, dtype=np.float64)
@@ -159,11 +164,15 @@ class _Checks:
             if isinstance(self.plugin, SavesModels):
                 yield "model", *self._model(self.plugin, x)
             return
+        if told.upper is not None and told.lower is not None:
+            gap, alike = told.upper - told.lower, told.kind == "exact on the data"
+            alike = alike and told.gap is not None and abs(told.gap - gap) <= AGREES * abs(gap)
+            yield "gap", alike, f"the bounds leave {gap:.9g}, exact on the data."
         measured = self.plugin.evaluate(self.problem, x.copy())
         objective, excess, allowed = _values(problem, x)
         own = measured.get("values")
-        yield "objective", *_compared(record.objective, objective.middle, allowed)
-        yield "constraints", *_compared(record.constraints, [one.middle for one in excess], allowed)
+        yield "objective", *_near([record.objective], [objective], allowed[:1])
+        yield "constraints", *_near(record.constraints, excess, allowed[1:])
         if own is not None:  # by code that shares nothing with the solvers, and rounds as the functions' sums do
             bounds, errors = problem.bounds()[0], [one.error for one in excess]
             excess = [Enclosed.around(float(v), e).minus(b) for v, e, b in zip(own, errors, bounds, strict=True)]
@@ -175,31 +184,57 @@ class _Checks:
         if isinstance(self.plugin, SavesModels):
             yield "model", *self._model(self.plugin, x)
         if record.certificate.upper is not None:
-            holds = feasible is True and record.certificate.upper >= objective.low - AGREES * (1.0 + abs(objective.low))
-            told = "feasible" if feasible else "not feasible"
-            yield "upper", holds, f"the point is {told}, with {objective.middle:.9g}."
-        yield from self._claims(x, objective, feasible is True, evidence)
+            holds = feasible is True and record.certificate.upper >= objective.low - allowed[0]
+            what = "feasible" if feasible else "not feasible"
+            yield "upper", holds, f"the point is {what}, with {objective.middle:.9g}."
+        yield from self._claims(x, objective, feasible is True, evidence, allowed[0])
+        yield from self._ended(feasible)
 
     def _measures(self, measured: Mapping[str, Any]) -> Iterator[_Found]:
-        """Compare the plug-in's true measures, those that its evaluation of this solution alone gives."""
+        """Compare the plug-in's true measures. What it adds by other solutions is not computed again, and is named."""
+        beside: Mapping[str, Any] = measured
+        if isinstance(self.plugin, Compares):  # with itself in the place of the others, for the names
+            beside = self.plugin.compared(measured, dict.fromkeys(self.plugin.references(self.problem), measured))
         for part in ("train", "validation", "test"):
-            told, found = getattr(self.record, part), plain(measured.get(part))
-            if told is not None:
-                common = {name: told[name] for name in (found or {}) if name in told}
-                yield part, *_compared(common, {name: found[name] for name in common})
+            told, found = getattr(self.record, part), plain(measured.get(part)) or {}
+            if told is None:
+                continue
+            common = {name: told[name] for name in found if name in told}
+            alike, text = _compared(common, {name: found[name] for name in common})
+            more, added = sorted(set(told) - set(common)), set(beside.get(part) or {})
+            if alike and more:
+                text = f"{text.rstrip('.')}, but for {', '.join(map(repr, more[:4]))}: it takes other solutions."
+            if unknown := [name for name in more if name not in added]:
+                alike, text = False, f"{unknown[0]!r:.40} is nothing that the problem measures."
+            yield part, alike and bool(common), text if common else "the problem measures nothing of it."
 
     def _model(self, plugin: SavesModels, x: Any) -> tuple[bool, str]:
         """Tell whether the saved model is that of the point."""
         try:
-            saved = read_model(self.model)[0]
+            saved, described = read_model(self.model)
         except DataError as failure:
             return False, failure.problem
-        own = plugin.export(self.problem, x.copy())[0]
+        own, description = plugin.export(self.problem, x.copy())
         if sorted(saved) != sorted(own):
             return False, f"it holds {sorted(saved)}, and the point gives {sorted(own)}."
-        return _compared({name: saved[name].tolist() for name in saved}, {name: own[name].tolist() for name in own})
+        # Each weight by itself: one of a column of large numbers is small, and counts as much as the others.
+        there, here = ({name: held[name].tolist() for name in sorted(held)} for held in (saved, own))
+        alike, text = _compared(there, here, least=0.0)
+        return _compared(plain(described), plain(description)) if alike else (alike, text)
 
-    def _claims(self, x: Any, objective: Enclosed, feasible: bool, evidence: EvidenceRecord) -> Iterator[_Found]:
+    def _ended(self, feasible: bool | None) -> Iterator[_Found]:
+        """Say of a status that is neither solved nor infeasible what it claims of the problem."""
+        status = self.record.status
+        if status == str(Status.NOT_STRICTLY_FEASIBLE):
+            yield "status", False, "that no point has room to spare is not computed again."
+        elif status in (str(Status.OUT_OF_REACH), str(Status.UNFINISHED)) and feasible is not False:
+            yield "status", False, "the point is not known to miss its target, of which the status says that it does."
+        elif status in (str(Status.INCONSISTENT), str(Status.DIVERGED)):
+            yield "status", False, "what the solver met on its way is not computed again."
+
+    def _claims(
+        self, x: Any, objective: Enclosed, feasible: bool, evidence: EvidenceRecord, allowed: float
+    ) -> Iterator[_Found]:
         """Check the lower bound, or what stands in its place, and the status that rests on it."""
         solved = self.record.status == str(Status.SOLVED)
         if isinstance(self.problem, RefreshedProblem):
@@ -229,7 +264,7 @@ class _Checks:
             text = f"every point violates the constraints by at least {proof.excess:.6g}." if proof and holds else ""
             yield "status", holds, text or (proof.fault if proof else nothing)
         elif solved:
-            yield "status", *self._solved(x, objective, feasible, proof, evidence.first)
+            yield "status", *self._solved(x, objective, feasible, proof, evidence.first, allowed)
 
     def _setting(self, name: str) -> float | None:
         """Return a number that was set of the solver."""
@@ -238,7 +273,13 @@ class _Checks:
         return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
     def _solved(
-        self, x: Any, objective: Enclosed, feasible: bool, proof: Proved | None, first: list[float] | None
+        self,
+        x: Any,
+        objective: Enclosed,
+        feasible: bool,
+        proof: Proved | None,
+        first: list[float] | None,
+        allowed: float,
     ) -> tuple[bool, str]:
         """Tell whether the point is feasible and optimal within the tolerance."""
         tolerance = self._setting("tolerance")
@@ -248,7 +289,8 @@ class _Checks:
             return False, "the point is not known to be feasible."
         if tolerance is None:
             return False, "settings.solver_settings has no tolerance, which solved is about."
-        gap, unit = objective.high - proof.lower, AGREES * (1.0 + abs(objective.high))
+        single = self.problem.data.like.dtype.itemsize < 8
+        gap, unit = objective.high - proof.lower, allowed * (1.0 if single else _OPTIMAL)
         text = f"the point is within {max(gap, 0.0):.3g} of the optimum"
         begin = np.array(first if first is not None and len(first) == len(x) else self.problem.start_point(1)[0])
         span, near = self._yardsticks(x, np.asarray(to_numpy(begin), dtype=np.float64), proof.lower)
@@ -258,7 +300,7 @@ class _Checks:
         ):
             if gap <= (1.0 + _WEAKER) * tolerance * factor * yardstick + unit:
                 share = f", {max(gap, 0.0) / yardstick:.2g} {what}" if yardstick > 0 else ""
-                return True, f"{text}{share}."
+                return True, f"{text}{share}; the tolerance is {tolerance:g}."
         return False, f"{text}, and not within the tolerance of {tolerance:g} times {max(span, near):.3g}."
 
     def _yardsticks(self, x: Any, first: Any, lower: float) -> tuple[float, float]:
@@ -269,9 +311,9 @@ class _Checks:
         primal = self.problem.primal
         usable = bool(np.isfinite(first).all()) and bool(np.asarray(to_numpy(primal.contains(first, 1e-6))))
         here = first if usable else x
-        share = self._setting("least_span")
+        share = min(_SPAN if (asked := self._setting("least_span")) is None else asked, _SPAN)
         drawn = np.asarray(primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
-        around = here + (_SPAN if share is None else share) * (drawn - here)
+        around = here + share * (drawn - here)
         with np.errstate(all="ignore"):
             values, errors = function_values(self.problem, np.concatenate([here[None], around]))
         excess = (values[0] - errors[0])[1:] - self.problem.bounds()[0]
@@ -310,8 +352,10 @@ class _Checks:
                 )
                 yield "status", False, missing
             else:
+                found = float(by_the_weight(found, told.weight, problem.modulus))
                 holds = found <= (1.0 + _WEAKER) * tolerance + size
-                yield "status", holds, f"nearly stationary within {found:.4g}; the tolerance is {tolerance:g}."
+                text = f"nearly stationary within {found:.4g}, as by a weight of {max(1.0, 2.0 * problem.modulus):.4g}"
+                yield "status", holds, f"{text}; the tolerance is {tolerance:g}."
 
     def _fall(self, x: Any, objective: Enclosed, feasible: bool, evidence: EvidenceRecord) -> Iterator[_Found]:
         """Check first-order optimality of a true measure."""
@@ -330,7 +374,7 @@ class _Checks:
                 yield "status", False, found.fault or missing
             else:
                 parts = f"{found.curved:.2g} by the gradient, {found.room:.2g} by the room that the target leaves"
-                holds = found.curved <= _AS_SMALL * tolerance * scale + slack
+                holds = found.is_small(_AS_SMALL * tolerance * scale + slack, scale)
                 yield "status", holds, f"the true measure meets its target; of the fall {parts}."
 
 
@@ -352,26 +396,43 @@ def _feasible(excess: list[Enclosed]) -> tuple[bool | None, str]:
     return True, f"the largest f_i - b_i is {worst.middle:.6g}{exactly}."
 
 
-def _values(problem: MinMaxProblem, x: Any) -> tuple[Enclosed, list[Enclosed], float]:
-    """Return the objective and :math:`f_i - b_i` at a point, and up to which difference numbers told of it agree."""
-    bounds = problem.bounds(1)[0].tolist()
-    if not isinstance(problem, RefreshedProblem):
+def _values(problem: MinMaxProblem, x: Any) -> tuple[Enclosed, list[Enclosed], list[float]]:
+    """Return the objective and :math:`f_i - b_i` at a point, and up to which difference numbers told of each agree.
+
+    That is relative to the sizes of :math:`f_i` and :math:`b_i`, so that it has their unit.
+    """
+    bounds, agrees, rounded = problem.bounds(1)[0].tolist(), AGREES, 0.0
+    if isinstance(problem, RefreshedProblem):
+        point = namespace(problem.data.like).asarray(x[None], problem.data.like)
+        seen = problem.measure.observe(point)
+        agrees, rounded = _SINGLE if problem.data.like.dtype.itemsize < 8 else AGREES, _ROUNDED
+        found = [Enclosed.around(float(v), 0.0) for v in np.asarray(seen.values)[0]]
+        if seen.objective is None:
+            values, errors = (part[0] for part in function_values(problem, x[None]))
+            found = [Enclosed.around(float(values[0]), float(errors[0])), *found]
+        else:
+            found = [Enclosed.around(float(np.asarray(seen.objective[0])[0]), 0.0), *found]
+    else:
         values, errors = (part[0] for part in function_values(problem, x[None]))
         found = [Enclosed.around(float(v), float(e)) for v, e in zip(values, errors, strict=True)]
-        return found[0], [one.minus(b) for one, b in zip(found[1:], bounds, strict=True)], AGREES
-    point = namespace(problem.data.like).asarray(x[None], problem.data.like)
-    seen = problem.measure.observe(point)
-    excess = [Enclosed.around(float(v), 0.0).minus(b) for v, b in zip(np.asarray(seen.values)[0], bounds, strict=True)]
-    allowed = _SINGLE if problem.data.like.dtype.itemsize < 8 else AGREES
-    if seen.objective is not None:
-        return Enclosed.around(float(np.asarray(seen.objective[0])[0]), 0.0), excess, allowed
-    values, errors = (part[0] for part in function_values(problem, x[None]))
-    return Enclosed.around(float(values[0]), float(errors[0])), excess, allowed
+    sizes = [abs(one.middle) + abs(b) for one, b in zip(found, [0.0, *bounds], strict=True)]
+    allowed = [agrees * size + rounded + one.error / _OPTIMAL for one, size in zip(found, sizes, strict=True)]
+    return found[0], [one.minus(b) for one, b in zip(found[1:], bounds, strict=True)], allowed
 
 
-def _compared(told: Any, found: Any, allowed: float = AGREES) -> tuple[bool, str]:
-    """Tell whether two values of JSON agree, and where they do not."""
-    where = _difference(told, found, "", allowed)
+def _near(told: list[float | None], found: list[Enclosed], allowed: list[float]) -> tuple[bool, str]:
+    """Tell whether numbers agree with what was computed again, and say which does not."""
+    if len(told) != len(found):
+        return False, f"{len(told)} are recorded, and the problem has {len(found)}."
+    for one, again, least in zip(told, found, allowed, strict=True):
+        if one is None or not abs(one - again.middle) <= least:
+            return False, f"{one!r:.40} is recorded, and {again.middle!r:.40} computed again."
+    return True, f"computed again: {', '.join(f'{one.middle:.9g}' for one in found[:4])}{', ...' if found[4:] else ''}."
+
+
+def _compared(told: Any, found: Any, allowed: float = AGREES, least: float = 1.0) -> tuple[bool, str]:
+    """Tell whether two values of JSON agree, and where they do not; below the size ``least`` by its share."""
+    where = _difference(told, found, "", (allowed, least))
     if where is None:
         return True, "computed again, it agrees." if isinstance(
             told, Mapping | list
@@ -380,13 +441,14 @@ def _compared(told: Any, found: Any, allowed: float = AGREES) -> tuple[bool, str
     return False, f"{place.lstrip('.') or 'it'} is recorded as {one!r:.40}, and computed again as {other!r:.40}."
 
 
-def _difference(told: Any, found: Any, place: str, allowed: float) -> tuple[str, Any, Any] | None:
+def _difference(told: Any, found: Any, place: str, allowed: tuple[float, float]) -> tuple[str, Any, Any] | None:
     if isinstance(told, Mapping) and isinstance(found, Mapping) and told.keys() == found.keys():
         pairs = [(f"{place}.{name}", told[name], found[name]) for name in told]
     elif isinstance(told, list) and isinstance(found, list) and len(told) == len(found):
         pairs = [(f"{place}[{i}]", one, other) for i, (one, other) in enumerate(zip(told, found, strict=True))]
     elif isinstance(told, int | float) and isinstance(found, int | float):
-        return None if abs(told - found) <= allowed * (1.0 + abs(found)) else (place, told, found)
+        share, least = allowed
+        return None if abs(told - found) <= share * (least + abs(found)) else (place, told, found)
     else:
         return None if told == found else (place, told, found)
     return next((where for place, one, other in pairs if (where := _difference(one, other, place, allowed))), None)

@@ -22,6 +22,7 @@ from minmaxcon.core import (
     Start,
     Status,
 )
+from minmaxcon.core.first_order import by_the_weight
 from minmaxcon.core.runs import put_runs, take_runs, where_runs, zero_rows
 from minmaxcon.core.solver import Verdict
 from minmaxcon.errors import InvalidInput
@@ -331,7 +332,8 @@ class IQRC(Solver):
         stalls[runs] = np.where(short, stalls[runs] + 1, 0)
         # The proof is about the centre, which therefore must be feasible, and is what the run ends with.
         broken = np.array([status in (Status.DIVERGED, Status.INCONSISTENT) for status in found.status])
-        certified = (stationarity <= self.tolerance) & center.feasible & ~broken
+        near = by_the_weight(stationarity, weight, problem.modulus) <= self.tolerance
+        certified = near & center.feasible & ~broken
         evidence = state.evidence
         if found.evidence is not None:
             beside = Neighbour(weight, np.asarray(to_numpy(found.x), dtype=np.float64), stationarity)

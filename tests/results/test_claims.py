@@ -18,7 +18,7 @@ import minmaxcon as mm
 from minmaxcon.cli import main
 from minmaxcon.core import allowed_fall
 from minmaxcon.core.constraint import family_of
-from minmaxcon.core.first_order import no_proximal_problem
+from minmaxcon.core.first_order import by_the_weight, distance_of, no_proximal_problem
 from minmaxcon.core.linearisation import exact_gradients
 from minmaxcon.registry import Encloses
 from minmaxcon.results import measure, record, to_json
@@ -124,8 +124,71 @@ def altered(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
         variant("a bound instead")["certificate"]["lower"] = told["objective"] - 1e-3
     if told["certificate"]["lower"] is not None and told["status"] != "infeasible":
         variant("bold bound")["certificate"]["lower"] += 0.5 * (1.0 + abs(told["objective"]))
+    if told["certificate"]["lower"] is not None and told["certificate"]["upper"] is not None:
+        gap = told["certificate"]["upper"] - told["certificate"]["lower"]
+        if gap > 1e-3:  # a part of the gap only, and no more than another search may find
+            variant("slightly bold bound")["certificate"]["lower"] += 0.05 * gap
     variant("other status")["status"] = "solved" if told["status"] == "infeasible" else "infeasible"
+    for status in ("out_of_reach", "unfinished", "not_strictly_feasible", "inconsistent", "diverged"):
+        if told["feasible"] or not status.startswith(("out", "un")):
+            variant(status)["status"] = status
     return found
+
+
+def moved(told: dict[str, Any], problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
+    """Return a result that tells the truth of another point, and calls it what the first was called."""
+    values = problem.at_level(0.0).values(np.array([x]))[0]
+    there = copy.deepcopy(told)
+    there["evidence"]["x"], there["objective"] = list(x), float(values[0])
+    there["constraints"] = (values[1:] - problem.bounds()[0]).tolist()
+    there["feasible"] = max(there["constraints"]) <= 1e-9
+    there["certificate"] |= {"upper": there["objective"] if there["feasible"] else None, "gap": None}
+    if there["feasible"]:
+        there["certificate"]["gap"] = there["objective"] - there["certificate"]["lower"]
+    return there
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3])
+def test_solved_is_about_the_point_in_every_unit(unit: float, written: Written, tmp_path: Path) -> None:
+    """A feasible point far from the optimum, or a better one that is not feasible, with the multipliers of another."""
+    rows = cases.arrays()
+    data = mm.Finite({"points": unit * rows["points"], "costs": rows["costs"]})
+    problem = mm.MinMaxProblem(HalfSquare(), [Linear(0.5 * unit)], mm.Ball(3, 6.0 * unit), data)
+    told = written(problem, SOLVERS["sfls_mirror_prox"]())
+    assert told["status"] == "solved", told["reason"]
+    assert confirmed(tmp_path, told)[0]
+    far, better = -unit * np.ones(3), rows["points"].mean(axis=0) * unit
+    assert confirmed(tmp_path, moved(told, problem, far)) == (False, {"status"})
+    assert confirmed(tmp_path, moved(told, problem, better)) == (False, {"status"})
+    wide = moved(told, problem, far)
+    wide["settings"]["solver_settings"]["least_span"] = 1e3
+    assert confirmed(tmp_path, wide) == (False, {"status"})
+    nothing = moved(told, problem, far)
+    nothing["objective"] = 0.0
+    nothing["certificate"] |= {"upper": 0.0, "lower": 0.0, "gap": 0.0}
+    assert confirmed(tmp_path, nothing)[1] >= {"objective", "upper", "status"}
+
+
+def test_a_status_has_one_spelling(written: Written, tmp_path: Path) -> None:
+    told = written(cases.quadratic(bound=0.5), SOLVERS["sfls_mirror_prox"]())
+    for status in ("SOLVED", "Solved", "optimal"):
+        (tmp_path / "result.json").write_text(json.dumps({**told, "status": status}))
+        with pytest.raises(mm.DataError, match="is no status of minmaxcon"):
+            verify(tmp_path)
+
+
+def test_a_heavy_proximal_term_makes_no_point_stationary(written: Written) -> None:
+    """Its proximal points are near wherever one is."""
+    problem = cases.quadratic(bound=0.5)
+    heavy = mm.IQRC(oracle=INNER, weight=1e4, iterations=2)
+    told = written(problem, heavy)
+    assert told["status"] == "budget", told["reason"]
+    sure = written(problem, mm.IQRC(oracle=INNER, weight=1.0, tolerance=0.1))
+    assert sure["status"] == "solved", sure["reason"]
+    assert by_the_weight(0.1, 1e4, 0.0) == 1e3
+    assert by_the_weight(0.1, np.array([0.5, 2.0, 8.0]), 2.0).tolist() == [0.1, 0.1, 0.2]
+    assert distance_of(0.3, 1.0, 1.0, 2.0) == 0.3
+    assert distance_of(0.0, 2.0, 1.0, 2.0) == 1.0
 
 
 def never_confirmed(folder: Path, told: dict[str, Any]) -> None:
@@ -224,6 +287,13 @@ def test_a_target_and_its_first_order_optimality_are_confirmed(target: Path, tmp
     said = capsys.readouterr().out
     assert "in exact fractions" in said
     assert "the true measure meets its target; of the fall" in said
+    given = {name: told["settings"][name] for name in ("data", "label", "sensitive", "max_gap")}
+    problem: Any = mm.load_problem("fair_auc", **given)
+    for factors in (0.0, 30.0):  # one part is large
+        multipliers = [factors] * len(told["evidence"]["linear"]["multipliers"])
+        bold, found = copy.deepcopy(told), allowed_fall(problem, told["evidence"]["x"], multipliers)
+        bold["evidence"]["linear"] = {"multipliers": multipliers, "fall": found.total}
+        assert confirmed(tmp_path / "r", bold) == (False, {"status"}), found
     fall = f"{told['evidence']['linear']['fall']:.2g}"
     assert f"allows the objective to fall by {fall}; the true measure meets its target." in told["reason"]
 

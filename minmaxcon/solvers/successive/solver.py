@@ -418,8 +418,7 @@ class SuccessiveApproximation(Solver):
         state = replace(state, best=where_runs(better, state.points, state.best))
         return self._limited(self._claimed(state, runs, old, step.multipliers, self.tolerance * (1.0 + np.abs(merit))))
 
-    @staticmethod
-    def _claimed(state: SuccessiveState, runs: Any, old: Points, multipliers: Any, small: Any) -> SuccessiveState:
+    def _claimed(self, state: SuccessiveState, runs: Any, old: Points, multipliers: Any, small: Any) -> SuccessiveState:
         """Let runs that end as solved claim what can be checked of the point that they return, and no more.
 
         The best point may be another than the one at which first-order conditions were seen to hold. It is returned all
@@ -439,7 +438,7 @@ class SuccessiveApproximation(Solver):
                 x, best = here, put_runs(best, [j], take_runs(old, [i]))
             found = allowed_fall(state.problem.take([j]), x, factors)
             told = f"first-order optimality allows the objective to fall by {found.total:.2g}"
-            if not found.fault and found.curved <= _AS_SMALL * small[i]:
+            if found.is_small(_AS_SMALL * small[i], small[i] / self.tolerance):
                 verdicts[j] = Status.SOLVED, f"{told}; the true measure meets its target."
                 linear = put_runs(linear, [j], Linearised(factors[None], np.array([found.total])))
             elif np.array_equal(x, here):  # the curvature was modelled at another point
