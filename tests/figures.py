@@ -7,6 +7,7 @@ adds counts, and keeps the largest and the smallest of the extremes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 
@@ -18,11 +19,11 @@ class Figure:
 
     def count(self, good: int, of: int, what: str) -> None:
         """Keep "198 of 200 <what>"."""
-        self._put(what=what, good=int(good), of=int(of))
+        self._put(what=_named(what), good=int(good), of=int(of))
 
     def total(self, number: int, what: str) -> None:
         """Keep "20,000 <what>"."""
-        self._put(what=what, total=int(number))
+        self._put(what=_named(what), total=int(number))
 
     def largest(self, what: str, value: float, unit: str = "") -> None:
         """Keep "largest <what> 12 <unit>"."""
@@ -34,3 +35,10 @@ class Figure:
 
     def _put(self, **parts: object) -> None:
         self._keep("figure", json.dumps(parts))
+
+
+def _named(what: str) -> str:
+    """Return what is counted; raises ValueError for "refused" alone, which does not say of what."""
+    if re.fullmatch(r"\w+(ed|ible)", what):
+        raise ValueError(f"figure {what!r}: say of what, as in 'files {what}'.")
+    return what

@@ -12,6 +12,7 @@ import pytest
 
 import minmaxcon
 from minmaxcon_problems import fair_auc
+from tests.figures import Figure
 from tests.problems.fair_auc.estimator.samples import biased_rows, gap_by_pairs
 
 ROOT = Path(__file__).parents[1]
@@ -91,6 +92,18 @@ def test_the_page_of_promises_adds_counts_and_keeps_the_worst(
     }
     page = drawn["page"](found, "a machine")
     assert f"     - {'1 failed: ' if failure else ''}{figure}\n     - {passed} of 2\n" in page
+
+
+def test_a_figure_says_of_what_it_is() -> None:
+    """Those of several cases stand in one line of the page, where "refused" alone may be of any of them."""
+    kept: list[object] = []
+    figure = Figure(lambda _, text: kept.append(text))
+    for keep in (lambda what: figure.total(3, what), lambda what: figure.count(2, 3, what)):
+        for alone in ("refused", "fitted", "feasible"):
+            with pytest.raises(ValueError, match=f"say of what, as in 'files {alone}'"):
+                keep(alone)
+        keep("files refused")
+    assert len(kept) == 2
 
 
 NOT_MEASURED = {"strangers"}

@@ -138,8 +138,8 @@ def test_30_small_problems_end_within_a_hundredth_of_a_conic_solver(figure: Figu
         feasible += bool(found.feasible)
         assert found.certificate.lower <= exact + 1e-6 * (1 + abs(exact))
         gaps.append((found.objective - exact) / max(abs(start - exact), abs(exact)))
-    figure.count(feasible, len(gaps), "feasible")
-    figure.count(sum(gap <= 0.01 for gap in gaps), len(gaps), "within 1%")
+    figure.count(feasible, len(gaps), "solutions feasible")
+    figure.count(sum(gap <= 0.01 for gap in gaps), len(gaps), "solutions within 1%")
     figure.largest("gap", 100 * max(gaps), "%")
     assert feasible == len(gaps)
     assert max(gaps) <= 0.01
@@ -246,8 +246,7 @@ def test_data_at_the_edge_are_fitted_or_refused_in_one_line(count: int, figure: 
         fitted += 1
         assert isinstance(model.status_, mm.Status)
         assert np.isfinite(model.decision_function(rows.X)).all()
-    figure.count(fitted, count, "fitted")
-    figure.total(len(said), "refused")
+    figure.count(fitted, count, "data sets fitted, the others refused")
     assert 0 < fitted < count
     assert not [text for text in said if "\n" in text]
 
@@ -280,8 +279,8 @@ def test_spoilt_files_are_read_or_refused_in_one_line(
     """At the full count changes are chosen by Atheris, where it is installed."""
     by_coverage = seconds >= 1 and find_spec("atheris") is not None
     files, refused = (guided if by_coverage else readers).tried(reader, seconds, tmp_path)
-    figure.total(files, f"files spoilt{' by Atheris' if by_coverage else ' by Hypothesis'}")
-    figure.total(refused, "refused")
+    by = "Atheris" if by_coverage else "Hypothesis"
+    figure.count(refused, files, f"files spoilt by {by} refused, the others read")
     assert 0 < refused <= files
 
 

@@ -195,6 +195,12 @@ class AUCStatistic:
     ``first - second`` is a difference, paired through the rows, also of two scores of the same rows; ``abs`` of a
     difference is a gap.
 
+    Intervals hold for sets of few members too, as simulations show (``docs/figures/intervals.py``), with one exception
+    that is known: those of a difference of two AUCs whose sets overlap in opposite places, AUC(A; A or B) less
+    AUC(B; A or B), are too short where A and B hardly mix and have fewer than about 100 members. Take the interval of
+    AUC(A; B) there: of sets of one size the difference is that less one half. No metric that has a name is of this
+    kind.
+
     Attributes
     ----------
     value : float

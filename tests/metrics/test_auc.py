@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import beta, norm
 from sklearn.metrics import roc_auc_score
 
 from minmaxcon.errors import InvalidInput
@@ -118,6 +119,26 @@ def test_interval_follows_its_definition(confidence: float) -> None:
         scaled = variance * end * (1.0 - end) / (value * (1.0 - value))
         assert abs(value - end) == pytest.approx(quantile * math.sqrt(scaled), rel=1e-9)
     assert "Wilson" in estimate.method
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99])
+@pytest.mark.parametrize("shift", [0.7, 1.5, 2.5])
+def test_the_end_near_an_edge_is_that_of_few_errors(shift: float, confidence: float) -> None:
+    """Clopper and Pearson's at twice the tail where it is further than Wilson's, near 0 as near 1."""
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(shift, 1, 8), rng.normal(0, 1, 9)
+    found, turned = auc_with_interval(a, b, confidence), auc_with_interval(b, a, confidence)
+    assert (turned.lower, turned.upper) == pytest.approx((1.0 - found.upper, 1.0 - found.lower), abs=1e-12)
+    value = found.value
+    assert 0.5 < value < 1.0
+    observations = value * (1.0 - value) / shrunk_variance(a, b)
+    few = beta.isf(1.0 - confidence, value * observations + 1.0, (1.0 - value) * observations)
+    w = norm.isf(0.5 - 0.5 * confidence) ** 2 / observations
+    half = math.sqrt(w * value * (1.0 - value) + 0.25 * w * w)
+    wilson = (value + 0.5 * w + half) / (1.0 + w)
+    assert (1.0 - value) * observations < 10.0
+    assert found.upper == pytest.approx(max(wilson, few), rel=1e-9)
+    assert few > wilson or confidence < 0.95 or shift < 1.0
 
 
 def shrunk_variance(a: Any, b: Any) -> float:

@@ -36,6 +36,13 @@ def test_weighted_areas_are_covered() -> None:
     assert COVERAGE.weighted_coverage(20, 300)[0] >= 0.87
 
 
+def test_intervals_that_are_known_to_be_too_short_are() -> None:
+    """Those of overlapping sets in opposite places: what the documentation says of them is to go once they hold."""
+    assert COVERAGE.opposed_coverage(20, 0.04, 300)[0] < 0.85
+    assert COVERAGE.opposed_coverage(100, 0.5, 300)[0] >= 0.9
+    assert "too short" in (AUCStatistic.__doc__ or "")
+
+
 @pytest.mark.rel
 @pytest.mark.timeout(900)
 def test_every_interval_covers() -> None:

@@ -186,7 +186,7 @@ def test_a_hostile_file_is_refused(reader: str, made: Made | str, tmp_path: Path
     before = contents(tmp_path)
     found = cost_of(lambda: read(path))
     refused = issubclass(getattr(mm, found.raised, type(None)), mm.MinMaxConError)
-    figure.count(refused, 1, "refused")
+    figure.count(refused, 1, "hostile files refused")
     figure.largest("processor time", found.seconds, "s")
     figure.largest("memory", found.megabytes, "MB")
     assert refused, found
