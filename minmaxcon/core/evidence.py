@@ -53,7 +53,7 @@ _OTHER_ROWS = 509
 AGREES = 1e-6
 """Relative difference up to which two numbers are the same: other machines add in another order."""
 
-_OF_THE_GAP = 0.02
+_OF_THE_GAP = 0.05
 """A lower bound that is found again may be weaker by this share of the gap: its minimiser is found anew."""
 
 _TOGETHER = 16

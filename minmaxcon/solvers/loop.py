@@ -340,6 +340,10 @@ def _solution(
         elif found and np.isfinite(found.distance):
             text = f"the proximal point (weight {found.weight:.3g}) is proved to lie within {found.distance:.3g}"
             reason = f"nearly stationary: {text}."
+        elif found and found.lower < lower:  # near enough to be confirmed; what is told is what others find
+            if lower - found.lower > 1e-3 * (float(outcome.objective[j]) - lower):
+                reason = f"{reason[:-1]}; found again, the multipliers prove f* >= {found.lower:.6g}."
+            lower = found.lower
         statuses.append(status)
         reasons.append(reason[0].upper() + reason[1:])
         certificates.append(_certificate(outcome, j, bool(feasible[j]), lower))

@@ -56,6 +56,16 @@ def test_rivals_bring_their_multipliers(rival: str) -> None:
         assert shown(own, mine).lower == pytest.approx(mine.certificate.lower, abs=1e-9)
 
 
+def test_the_bound_that_is_told_is_the_one_that_is_found_again() -> None:
+    """At a kink another search ends at a bound that is slightly weaker: enough for the claim, and what is told."""
+    problem = cases.problem("cvar")
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=200, batch_size=60), tolerance=0.05), seed=0)
+    assert solution.status is mm.Status.SOLVED
+    assert shown(problem, solution).lower == solution.certificate.lower < solution.trace["lower"][-1]
+    told = f"; found again, the multipliers prove f* >= {solution.certificate.lower:.6g}."
+    assert solution.reason.endswith(told)
+
+
 def test_a_bound_that_is_no_number_proves_nothing() -> None:
     """Values that overflow have none, whether the objective has a multiplier or not."""
     rows = cases.arrays()

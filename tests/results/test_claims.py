@@ -127,7 +127,7 @@ def altered(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     if told["certificate"]["lower"] is not None and told["certificate"]["upper"] is not None:
         gap = told["certificate"]["upper"] - told["certificate"]["lower"]
         if gap > 1e-3:  # a part of the gap only, and no more than another search may find
-            variant("slightly bold bound")["certificate"]["lower"] += 0.05 * gap
+            variant("slightly bold bound")["certificate"]["lower"] += 0.1 * gap
     variant("other status")["status"] = "solved" if told["status"] == "infeasible" else "infeasible"
     for status in ("out_of_reach", "unfinished", "not_strictly_feasible", "inconsistent", "diverged"):
         if told["feasible"] or not status.startswith(("out", "un")):
