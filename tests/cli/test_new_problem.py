@@ -146,7 +146,7 @@ def test_what_its_code_raises_is_one_line(
     registry.plugin.cache_clear()
     done = call(command, NAME, "--samples", "-1")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-    for word in (f"problem '{NAME}' could not be loaded with", "--samples -1", "ValueError: "):
+    for word in (f"problem '{NAME}' could not be loaded with", "--samples=-1", "ValueError: "):
         assert word in done.err
 
 

@@ -219,8 +219,9 @@ def test_held_out_rows_have_the_shares_of_all_rows_seen() -> None:
     part = representative_part(counts, kept, 0.5)
     np.testing.assert_allclose(part / part.sum(), counts / counts.sum(), atol=0.01)
     assert (part <= 0.5 * kept + 0.5).all()
-    with pytest.raises(InvalidInput, match=r"validation_fraction=0\.1: the 2 rows of the rarest"):
-        representative_part(np.array([1000, 300, 90, 2]), np.array([100, 100, 90, 2]), 0.1)
+    for scale in (1.0, 0.01, 100.0):  # counts of weights, which are no rows
+        with pytest.raises(InvalidInput, match=r"validation_fraction=0\.1: the 2 rows kept of a combination"):
+            representative_part(scale * np.array([1000, 300, 90, 2]), np.array([100, 100, 90, 2]), 0.1)
 
 
 def test_a_held_out_part_of_the_sample() -> None:
