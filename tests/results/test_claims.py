@@ -101,6 +101,7 @@ def altered(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     variant("another objective")["objective"] += 2e-5 * (1.0 + abs(told["objective"]))
     if told["status"] == "solved":
         del variant("no tolerance")["settings"]["solver_settings"]["tolerance"]
+        variant("a smaller tolerance")["settings"]["solver_settings"]["tolerance"] *= 1e-4
     variant("far away")["evidence"]["x"] = [1e6 * (value + 1.0) for value in evidence["x"]]
     if "linear" in evidence:
         for name, add in (("more multiplier", 0.1), ("huge multiplier", 100.0)):
@@ -121,6 +122,8 @@ def altered(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
         variant("bold distance")["evidence"]["proximal"]["distance"] *= 0.01
         variant("light weight")["evidence"]["proximal"]["weight"] = 1e-9
         variant("far neighbour")["evidence"]["proximal"]["point"] = [value + 1.0 for value in evidence["x"]]
+        variant("neighbour outside")["evidence"]["proximal"]["point"] = [value + 1e3 for value in evidence["x"]]
+        variant("no neighbour")["evidence"]["proximal"]["point"] = []
         variant("a bound instead")["certificate"]["lower"] = told["objective"] - 1e-3
     if told["certificate"]["lower"] is not None and told["status"] != "infeasible":
         variant("bold bound")["certificate"]["lower"] += 0.5 * (1.0 + abs(told["objective"]))

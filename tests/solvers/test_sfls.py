@@ -12,6 +12,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.core.confidence import look
 from minmaxcon.reference import level_value
+from minmaxcon.solvers import sfls
 from tests import cases
 from tests.figures import Figure
 from tests.normal_stream import half_space
@@ -105,6 +106,24 @@ def test_the_search_finds_the_first_level_by_itself() -> None:
     assert phases.count("level") == 3  # searches are not counted as levels
     # the first level is the objective at the point that was found
     assert solution.trace["r"][searches] == pytest.approx(solution.trace["objective"][searches - 1])
+
+
+def test_what_a_setting_switches_off_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look at what the objective varies by, and no exact passes of a search over data that are large."""
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("was done")
+
+    short = mm.SMD(steps=20, batch_size=20)
+    with monkeypatch.context() as patch:
+        patch.setattr(sfls, "nearby_variation", never)
+        mm.solve(cases.problem("fair_auc_inter"), mm.SFLS(oracle=short, levels=3, tolerance=1e-6, least_span=0.0))
+    problem, searching = cases.problem("quadratic_infeasible_start"), mm.SFLS(oracle=mm.SMD(steps=1), levels=1)
+    monkeypatch.setattr(sfls, "MirrorProx", never)
+    with pytest.raises(AssertionError, match="was done"):
+        mm.solve(problem, searching)
+    monkeypatch.setattr(sfls, "_SMALL", 10.0)
+    assert mm.solve(problem, searching).trace["phase"][0] == "search"
 
 
 def test_levels_follow_the_rule() -> None:

@@ -108,6 +108,7 @@ def test_a_stream_that_ends_leaves_an_estimate() -> None:
     solution = mm.solve(problem, solver())
     assert (solution.certificate.kind, solution.certificate.confidence) == ("estimate", 0.0)
     assert "stream has ended" in solution.reason
+    assert solution.objective == pytest.approx(true_values(np.asarray(solution.x))["square"], abs=0.3)
 
 
 def test_functions_that_are_not_convex_are_confirmed_one_by_one() -> None:
