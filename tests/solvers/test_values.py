@@ -16,7 +16,7 @@ from tests import cases
 
 Array = Any
 
-CACHES = {"_kept", "_latest"}
+CACHES = {"_kept", "_latest", "_row"}
 """Attributes that hold what can be made anew."""
 
 COPIES: dict[str, Callable[[Any], Any]] = {
