@@ -40,7 +40,7 @@ import minmaxcon as mm
 from tests import cases
 
 digest = hashlib.sha256()
-for name in ("fair_auc_inter", "portfolio", "worst_group"):
+for name in ("fair_auc_inter", "worst_group"):
     for oracle in (mm.SMD(steps=100, batch_size=30), mm.VarianceReduced(epochs=1), mm.MirrorProx(steps=10)):
         found = mm.solve(cases.problem(name), mm.SFLS(oracle, levels=2), seed=3)
         digest.update(np.ascontiguousarray(found.x).tobytes() + np.ascontiguousarray(found.constraints).tobytes())
@@ -172,7 +172,7 @@ def test_a_million_steps_in_single_precision_stay_near_double(figure: Figure) ->
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_500_fits_leave_nothing_behind(figure: Figure) -> None:
-    rows = biased_rows(150, seed=1)
+    rows = biased_rows(60, seed=1)
 
     def fit(seed: int) -> None:
         """One in ten chooses its ridge penalty by itself."""
@@ -238,7 +238,7 @@ def test_data_at_the_edge_are_fitted_or_refused_in_one_line(count: int, figure: 
             warnings.simplefilter("error", RuntimeWarning)
             try:
                 # Fits that go on to their last step end early, but for some.
-                model = FairAUCClassifier(**options, random_state=0, time_limit=20.0 if seed % 4 == 0 else 0.3)
+                model = FairAUCClassifier(**options, random_state=0, time_limit=20.0 if seed % 4 == 0 else 0.2)
                 model.fit(rows.X, rows.y, sensitive_features=rows.group)
             except MinMaxConError as error:
                 said.append(str(error))

@@ -77,7 +77,7 @@ def covered(statistics: Iterator[AUCStatistic], truth: float, draws: float) -> C
     return float(np.mean(inside)), float(np.mean(widths))
 
 
-_BATCH = 250
+_BATCH = 100
 
 
 def area_of(own: Any, other: Any, weight: Any = None) -> AUCStatistic:

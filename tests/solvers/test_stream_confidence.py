@@ -52,7 +52,7 @@ def test_the_confidence_is_kept_over_200_seeds(figure: Figure) -> None:
     for seed in range(seeds):
         seen: list[mm.Outcome] = []
         callbacks = [lambda now, seen=seen: seen.append(now.outcome)]
-        solution = mm.solve(problem, solver(steps=60, levels=2), seed=seed, callbacks=callbacks)
+        solution = mm.solve(problem, solver(steps=60, levels=1), seed=seed, callbacks=callbacks)
         iterates = [one.x[0] for one in seen if one.points.feasible[0]]
         false += wrong(solution, best) or any(float(COSTS @ x) > BOUND for x in iterates)
         confirmed += bool(solution.feasible)
