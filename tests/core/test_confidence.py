@@ -98,6 +98,17 @@ def test_the_lower_bound_narrows_too() -> None:
     assert 3.0 <= (gaps[0] + exact) / (gaps[1] + exact) <= 17.0
 
 
+def test_the_lower_bound_moves_with_the_level() -> None:
+    """By the objective's multiplier times what the level moves by, from the same samples."""
+    simple, best = half_space()
+    position, duals = mm.Position.start(np.random.default_rng(0)), (np.array([[0.25, 0.75]]), np.zeros((1, 0)))
+    found = [
+        look(simple.at_level(best + by), [X], *duals, position, samples=1000, beta=0.05) for by in (0.0, -2.0, 4.0)
+    ]
+    lower = [float(one.lower[0]) for one in found if one is not None]
+    assert np.diff(lower) == pytest.approx([0.5, -1.5], abs=1e-5)
+
+
 def test_all_looks_together_spend_delta() -> None:
     spent = [share_of_look(0.1, k) for k in range(1, 20_000)]
     assert sum(spent) <= 0.1

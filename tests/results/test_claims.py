@@ -332,6 +332,9 @@ def test_what_is_claimed_bounds_every_step_of_the_linear_models(target: Path) ->
         found = allowed_fall(problem, x, factors)
         assert found.fault == ""
         assert -model[allowed].min() <= found.total
+        residual = gradients[0] + factors @ np.concatenate([gradients[1:], normals])
+        assert found.curved == pytest.approx(0.5 * residual @ inverse @ residual, rel=1e-9)
+        assert found.room == pytest.approx(factors @ np.concatenate([room, -inside]), rel=1e-9)
     assert allowed_fall(problem, x, multipliers).total == pytest.approx(told["evidence"]["linear"]["fall"], rel=1e-9)
     for wrong, said in (([1.0], "not as many"), (-multipliers - 1.0, "at least 0"), (np.nan * multipliers, "finite")):
         assert said in allowed_fall(problem, x, wrong).fault

@@ -201,6 +201,17 @@ def test_a_target_is_recomputed_and_its_optimality_checked(tmp_path: Path, monke
     assert all(one.confirmed for one in found), found
 
 
+@pytest.mark.parametrize("memory", ["lots", -1, [1]])
+def test_a_limit_of_memory_that_is_none_is_named(memory: Any, folders: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(folders["toy"], tmp_path / "r")
+    path = tmp_path / "r" / "result.json"
+    record = json.loads(path.read_text())
+    record["settings"]["memory"] = memory
+    path.write_text(json.dumps(record))
+    with pytest.raises(mm.DataError, match=r"result\.json: settings\.memory="):
+        verify(tmp_path / "r")
+
+
 def test_a_status_that_claims_nothing_is_not_checked(folders: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(folders["toy"], tmp_path / "r")
     path = tmp_path / "r" / "result.json"
