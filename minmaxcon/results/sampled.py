@@ -22,8 +22,8 @@ _CONFIDENCE = 0.95
 """The confidence of the answers, where the result claims none."""
 
 _MORE, _MOST = 4, 1_000_000
-"""How many times the samples of the solve are read anew, and the largest number: bounds must be tighter than those that
-they confirm. Where the solve has read more, at least a quarter as many are, which is what it spends on its bounds."""
+"""Fresh samples for each that the solve has read, so that bounds are tighter than those that they confirm, and the most
+of them. For a longer solve a quarter of what it has read, which is at least what its own bounds rest on."""
 
 _WEAKER = 0.1
 """By this share of the gap a bound may be weaker than the one that is claimed: both are random."""
@@ -61,11 +61,7 @@ def sampled_claims(
     wanted = max(min(_MORE * read, _MOST), math.ceil(read / _MORE))
     seen = _fresh(problem, evidence, wanted, 1.0 - confidence, multipliers=not fault)
     if seen is None:
-        yield (
-            "samples",
-            False,
-            f"the stream ends before {wanted:,} samples follow the {read:,} of the solve.",
-        )
+        yield "samples", False, f"the stream ends before {wanted:,} samples follow the {read:,} of the solve."
         return
     how = f"with confidence {confidence:g}, by {seen.samples:,} fresh samples"
     excess, high = seen.upper[-1, 0, 1:] - problem.bounds(1)[0], float(seen.upper[-1, 0, 0])
