@@ -149,7 +149,7 @@ def race() -> None:
         paths = [] if folder is None else [str(folder), str(folder / "problems")]
         path = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
         asked = [sys.executable, "-P", "-c", _RACER, json.dumps([optima, several])]
-        run = subprocess.run(  # noqa: S603 - this interpreter runs the text above
+        run = subprocess.run(
             asked, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=True
         )
         found: dict[str, float] = json.loads(run.stdout)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from minmaxcon.cli.output import table
 from minmaxcon.metrics import AUCStatistic, auc
@@ -37,7 +37,7 @@ def two_sets(kind: str, area: float, sizes: tuple[int, int], rng: np.random.Gene
     if kind == "exponential":
         return rng.exponential(area / (1 - area), m), rng.exponential(1, n)
     spread = {"normal": 1.0, "tied": 1.0, "wide": 3.0, "narrow": 1 / 3}[kind]
-    own, other = rng.normal(norm.ppf(area) * np.hypot(spread, 1.0), spread, m), rng.normal(size=n)
+    own, other = rng.normal(ndtri(area) * np.hypot(spread, 1.0), spread, m), rng.normal(size=n)
     return (np.round(own), np.round(other)) if kind == "tied" else (own, other)
 
 
@@ -50,7 +50,7 @@ def true_area(kind: str, area: float) -> float:
 def weighted_sample(area: float, own: int, rng: np.random.Generator) -> tuple[Any, Any]:
     """Draw two sets of ``own`` rows each, with chances that depend on their scores, and the weights that undo them."""
     halves = []
-    for shift in (norm.ppf(area) * np.sqrt(2.0), 0.0):
+    for shift in (ndtri(area) * np.sqrt(2.0), 0.0):
         pool = rng.normal(size=20 * own)
         chance = 1.0 / (1.0 + np.exp(-pool))
         keep = rng.choice(pool.size, own, p=chance / chance.sum(), replace=False)
@@ -77,7 +77,7 @@ def covered(statistics: Iterator[AUCStatistic], truth: float, draws: float) -> C
     return float(np.mean(inside)), float(np.mean(widths))
 
 
-_BATCH = 100
+_BATCH = 250
 
 
 def area_of(own: Any, other: Any, weight: Any = None) -> AUCStatistic:
@@ -110,7 +110,7 @@ def paired_coverage(own: int, correlation: float, draws: float) -> Coverage:
     """Return the coverage of the difference of the AUCs .9 and .7 of two scores of the same rows."""
     rng = np.random.default_rng([own, int(10 * correlation)])
     label = np.arange(2 * own) < own
-    shifts = norm.ppf([0.9, 0.7])[:, None] * np.sqrt(2.0) * label
+    shifts = ndtri([0.9, 0.7])[:, None] * np.sqrt(2.0) * label
 
     def differences() -> Iterator[AUCStatistic]:
         while True:
@@ -156,7 +156,7 @@ def gap_difference_coverage(own: int, correlation: float, draws: float) -> Cover
     """Return the coverage of the difference of the gaps .25 and .05 of two scores of the same rows of two groups."""
     rng, cell = np.random.default_rng([own, int(10 * correlation)]), np.repeat(np.arange(4), own)
     areas = np.array([[0.9, 0.65], [0.8, 0.75]])  # of either group, for each score
-    shifts = np.where(cell % 2 == 0, np.repeat(norm.ppf(areas) * np.sqrt(2.0), 2 * own, axis=1), 0.0)
+    shifts = np.where(cell % 2 == 0, np.repeat(ndtri(areas) * np.sqrt(2.0), 2 * own, axis=1), 0.0)
 
     def differences() -> Iterator[AUCStatistic]:
         while True:

@@ -196,12 +196,12 @@ def ran(tests: Iterable[str], report: Path) -> None:
     """Run tests on two cores, and write their report."""
     options = ["-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider", "-o", "timeout=3600"]
     words = [sys.executable, "-m", "pytest", *options, f"--junitxml={report}", *tests]
-    subprocess.run(words, cwd=ROOT, check=False)  # noqa: S603 - tests of this checkout
+    subprocess.run(words, cwd=ROOT, check=False)
 
 
 def counted(reports: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """Return counts, seconds, date and figure of the promises of which every test function, or file, is in reports."""
-    suites = [next(ET.parse(report).getroot().iter("testsuite")) for report in reports]  # noqa: S314 - by pytest
+    suites = [next(ET.parse(report).getroot().iter("testsuite")) for report in reports]
     cases = [case for suite in suites for case in suite.iter("testcase") if case.find("skipped") is None]
     broken = [case.attrib["name"] for case in cases if not case.attrib["classname"]]
     if broken:

@@ -28,7 +28,7 @@ def run(*words: str, path: str = "") -> tuple[str, float]:
     """Run Python in a process of its own; return what it printed, and its processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     search = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(  # noqa: S603 - this interpreter
+    done = subprocess.run(
         [sys.executable, *words],
         env={**os.environ, "PYTHONPATH": search},
         stdout=subprocess.PIPE,

@@ -20,7 +20,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "cvxpy", "pyarrow", "pyda
 
 def tried(report: Path) -> dict[str, Any]:
     """Return versions, and what a report says of the tests."""
-    suite = next(ET.parse(report).getroot().iter("testsuite")).attrib  # noqa: S314 - by pytest
+    suite = next(ET.parse(report).getroot().iter("testsuite")).attrib
     count = {name: int(suite[name]) for name in ("tests", "failures", "errors", "skipped")}
     return {
         "python": platform.python_version(),

@@ -49,8 +49,8 @@ _ROUNDED = 1e-9
 """Relative difference of values, and of bounds beside them, that is one of rounding."""
 
 _MOST_ROOM = 0.02
-"""What the room that a target leaves may cost at most, relative to the objective: true measures jump, from row to row,
-so that the best point may be a jump away from its target."""
+"""The largest cost, relative to the objective, of the room that a target leaves. A true measure jumps from row to row,
+so that the best point may lie a jump away from its target."""
 
 _WEAKER = 0.05
 """The gap of a distance that is proved again may be larger by this share: its lower bound is found anew."""

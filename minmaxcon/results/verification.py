@@ -34,8 +34,8 @@ _WEAKER = 0.1
 """By this share more than the tolerance a claim of a solve may be found again: lower bounds are found anew."""
 
 _OPTIMAL, _ROUNDED = 1e-3, 1e-12
-"""The part of that difference that a point may be off the optimum where there is nothing to measure it by, and the
-rounding of what a plug-in measures by code of its own."""
+"""The share of the difference up to which objectives agree that may be left to the optimum where there is nothing to
+measure it by, and the rounding of a plug-in's own measures."""
 
 _AS_SMALL = 5.0
 """How many times its tolerance the gradient's part of first-order optimality may be."""

@@ -67,8 +67,8 @@ class Candidate:
 class Other:
     """The models of another way, selected on validation rows: AUC and gap on the test rows.
 
-    ``within`` is whether their gap on the validation rows is at most the target: of every split, as where no model of a
-    split is, that with the least gap there is selected. Without a limit the best of any gap is.
+    ``within`` tells whether the gap on the validation rows is at most the target in every split. In a split where no
+    model's is, the model with the least gap is selected. The way without a limit selects by AUC alone.
     """
 
     method: str
