@@ -99,14 +99,17 @@ def test_the_lower_bound_narrows_too() -> None:
 
 
 def test_the_lower_bound_moves_with_the_level() -> None:
-    """By the objective's multiplier times what the level moves by, from the same samples."""
+    """By the objective's multiplier times what the level moves by, from the same samples; it lies below the least value."""
     simple, best = half_space()
-    position, duals = mm.Position.start(np.random.default_rng(0)), (np.array([[0.25, 0.75]]), np.zeros((1, 0)))
+    position, duals = mm.Position.start(np.random.default_rng(1)), (np.array([[0.25, 0.75]]), np.zeros((1, 0)))
     found = [
         look(simple.at_level(best + by), [X], *duals, position, samples=1000, beta=0.05) for by in (0.0, -2.0, 4.0)
     ]
     lower = [float(one.lower[0]) for one in found if one is not None]
     assert np.diff(lower) == pytest.approx([0.5, -1.5], abs=1e-5)
+    values = true_values(POINTS - 3.0 * COSTS)  # where 0.25 f_0 + 0.75 f_1 is least
+    exact = 0.25 * (values["square"] - best) + 0.75 * (values["linear"] - 0.2)
+    assert exact - 0.5 <= lower[0] <= exact
 
 
 def test_all_looks_together_spend_delta() -> None:
