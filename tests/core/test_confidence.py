@@ -99,7 +99,7 @@ def test_the_lower_bound_narrows_too() -> None:
 
 
 def test_the_lower_bound_moves_with_the_level() -> None:
-    """By the objective's multiplier times what the level moves by, from the same samples; it lies below the least value."""
+    """By what the level moves by, times the multiplier of the objective; from the same samples."""
     simple, best = half_space()
     position, duals = mm.Position.start(np.random.default_rng(1)), (np.array([[0.25, 0.75]]), np.zeros((1, 0)))
     found = [
