@@ -134,11 +134,11 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Infeasible problems are proved infeasible, feasible ones never are, and no false claim passes, 40 of each.",
         (
             "tests/solvers/test_sfls.py::test_infeasible_40_and_feasible_40",
-            "tests/core/test_evidence.py::test_infeasible_feasible_and_false",
+            "tests/results/test_claims.py::test_feasible_infeasible_and_not_convex_40_of_each",
         ),
     ),
     "wrong_gradients": (
-        "A wrong gradient leads to no false claim, over 40 seeds.",
+        "A wrong gradient leads to no false claim in 40 solves.",
         ("tests/core/test_evidence.py::test_wrong_gradients",),
     ),
     "verify": (

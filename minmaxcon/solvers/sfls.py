@@ -395,7 +395,7 @@ class SFLS(Solver):
             known.lower = np.maximum(known.lower, root)
             stuck = ((new.objective >= old.objective) | (new.violation > 0)) & (old.objective >= known.level)
             if stuck.any():  # perhaps the first point is the best: then its dual is (1, 0, ..., 0)
-                alone, evidence = _unconstrained(question, estimate)
+                alone, evidence = _unconstrained(question, estimate, upper=old.objective, known=known.lower)
                 better = stuck & (alone > known.lower)
                 known.lower, known.evidence = where_runs(better, (alone, evidence), (known.lower, known.evidence))
             known.opening = np.where(np.isnan(known.opening), upper, known.opening)
@@ -658,8 +658,11 @@ def _known(points: Array, objective: Any) -> Any:
     return np.where(np.isfinite(objective)[:, None], np.asarray(to_numpy(points), dtype=np.float64), np.nan)
 
 
-def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evidence]:
-    """Bound the objective from below by its own minimum over X, at the inner variables of the estimate."""
+def _unconstrained(question: LevelProblem, estimate: Estimate, *, upper: Any, known: Any) -> tuple[Any, Evidence]:
+    """Bound the objective from below by its own minimum over X, at the inner variables of the estimate.
+
+    The minimisation ends early as told by :func:`lower_bound`: ``upper`` and ``known`` are bounds on the optimal value.
+    """
     xp = namespace(estimate.x)
     owner = question.dual().owner
     weight = np.asarray(to_numpy(estimate.weights), dtype=np.float64)
@@ -667,8 +670,10 @@ def _unconstrained(question: LevelProblem, estimate: Estimate) -> tuple[Any, Evi
     y[:, 0] = 1.0
     scaled = np.asarray(to_numpy(estimate.scaled), dtype=np.float64)
     a = np.where(owner == 0, scaled / np.maximum(weight[:, :1], 1e-300), 0.0)
-    bound = lower_bound(question, xp.asarray(y, estimate.x), xp.asarray(a, estimate.x), estimate.x)
-    return np.where(weight[:, 0] > _NONE, question.bounds[:, 0] + bound, -np.inf), Evidence.of(y, a, estimate.x)
+    level = question.bounds[:, 0]
+    ends = {"upper": upper - level, "known": known - level}
+    bound = lower_bound(question, xp.asarray(y, estimate.x), xp.asarray(a, estimate.x), estimate.x, **ends)
+    return np.where(weight[:, 0] > _NONE, level + bound, -np.inf), Evidence.of(y, a, estimate.x)
 
 
 def _objective_estimate(state: SFLSState, estimate: Estimate) -> Any:

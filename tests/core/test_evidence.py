@@ -339,48 +339,6 @@ class Wave(HalfSquare):
         return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) + y[..., None] * slope)
 
 
-def claims(seeds: Any) -> int:
-    """What can be reached is not called infeasible, what cannot is, and no claim is made that the check refuses.
-
-    Returns how many proofs that no point is feasible there were, each of which the check has confirmed.
-    """
-    found_infeasible = 0
-    for seed in seeds:
-        data = cases.arrays(seed)
-        least = -6.0 * float(np.linalg.norm(data["costs"].mean(0)))
-        good, hopeless = quadratic(seed, least + 0.05), quadratic(seed, least - 0.05)
-        solution = mm.solve(good, EXACT, seed=seed)
-        assert solution.status not in (mm.Status.INFEASIBLE, mm.Status.INCONSISTENT)
-        assert not shown(good, solution).fault
-        solution = mm.solve(hopeless, EXACT, seed=seed)
-        assert solution.status is not mm.Status.SOLVED
-        assert not solution.feasible
-        if solution.status is mm.Status.INFEASIBLE:
-            found_infeasible += 1
-            assert shown(hopeless, solution).excess > 0
-        false = quadratic(seed, 0.5, Wave(0.5 + 0.1 * seed))
-        solution = mm.solve(false, EXACT, seed=seed)
-        if solution.status in CLAIMS:  # then it is right where it was looked at: the best of many points is no better
-            x = false.primal.sample(np.random.default_rng(seed), 20_000)
-            values = mm.Points.measured(false, x)
-            best = values.objective[values.violation <= 0].min()
-            assert solution.certificate.lower <= best + 1e-6
-    assert found_infeasible >= 0.95 * len(seeds)
-    return found_infeasible
-
-
-def test_claims() -> None:
-    claims([0, 12])
-
-
-@pytest.mark.rel
-@pytest.mark.timeout(600)
-def test_infeasible_feasible_and_false(figure: Figure) -> None:
-    """40 of each."""
-    seeds = range(40)
-    figure.count(claims(seeds), len(seeds), "infeasible quadratics proved, as the check confirms")
-
-
 def test_evidence_is_a_value_of_runs() -> None:
     problem = cases.fair_auc("inter_group", [0.1, 0.2])
     nothing = Evidence.none(problem, 2)

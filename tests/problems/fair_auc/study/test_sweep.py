@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -276,11 +277,13 @@ def test_sweep_kill(tmp_path: Path, whole: dict[str, bytes], figure: Figure) -> 
     rng, sweeps, alike, twice = random.Random(0), 20, 0, 0
     for sweep in range(sweeps):
         folder, log = tmp_path / f"runs{sweep}", tmp_path / f"log{sweep}"
-        process = start(folder, log, 2)
-        wait_for(folder, rng.randint(1, 20))
-        workers = sorted({int(line.split()[1]) for line in log.read_text().splitlines()})
-        os.kill(rng.choice(workers), signal.SIGKILL)
-        process.communicate(timeout=60)
+        with ThreadPoolExecutor(1) as pool:  # the process of the tests takes the place of the sweep's own
+            running = pool.submit(run_sweep, FakeStudy(log=str(log), delay=0.03), configurations(), folder, jobs=2)
+            wait_for(folder, rng.randint(1, 20))
+            workers = sorted({int(line.split()[1]) for line in log.read_text().splitlines()})
+            os.kill(rng.choice(workers), signal.SIGKILL)
+            with pytest.raises(mm.MinMaxConError, match="a worker process was killed"):
+                running.result(timeout=60)
         finished = {path.stem for path in folder.iterdir() if path.suffix == ".json"}
         before = begun(log)
         run_sweep(FakeStudy(log=str(log)), configurations(), folder, jobs=2 if sweep % 5 == 0 else 1)
