@@ -103,8 +103,10 @@ def test_an_infeasible_stream_is_not_called_feasible() -> None:
     assert solution.certificate.upper == np.inf
 
 
-def test_a_stream_that_ends_leaves_an_estimate() -> None:
-    problem, _ = half_space(limit=2900)
+@pytest.mark.parametrize("limit", [3150, 2900, 50])
+def test_a_stream_that_ends_leaves_an_estimate(limit: int) -> None:
+    """From samples that the search has left, from batches of what it has read, or from single ones of these."""
+    problem, _ = half_space(limit=limit)
     solution = mm.solve(problem, solver())
     assert (solution.certificate.kind, solution.certificate.confidence) == ("estimate", 0.0)
     assert "stream has ended" in solution.reason
