@@ -593,7 +593,7 @@ class SFLS(Solver):
             said = f"feasible {with_confidence}"
         else:
             said = "feasible by estimate" if violation <= 0 else "no feasible point was confirmed"
-        if violation <= 0 and path >= -self._stop(opening):
+        if violation <= 0 and not exhausted and path >= -self._stop(opening):
             left = max(-path, 0.0) / max(-opening, 1e-300)
             text = f"the level-set rule U >= -eps_opt holds, U being {left:.3g} of its first value"
             return Status.BUDGET, f"{text}; {said}."
