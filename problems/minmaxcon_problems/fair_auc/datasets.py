@@ -360,6 +360,8 @@ def load_dataset(
     ------
     UnknownName
         No data set has that name.
+    InvalidInput
+        ``data_dir`` is empty, or no path.
     DataError
         A folder or file is missing: what was sought, where, and how to get it; or the file is damaged.
     MissingDependency
@@ -385,6 +387,8 @@ def missing_files(name: str, data_dir: str | Path | None = None) -> str:
 def _data_folder(data_dir: str | Path | None) -> tuple[Path, str]:
     """Return the folder of the data files and what named it."""
     if data_dir is not None:
+        if not isinstance(data_dir, str | os.PathLike) or not os.fspath(data_dir).strip():
+            raise InvalidInput("data_dir", data_dir, "name a folder, '.' for the current one.")
         return Path(data_dir), "--data-dir"
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE]), VARIABLE

@@ -270,6 +270,12 @@ def test_missing_files_say_what_where_and_how(tmp_path: Path, name: str, file: s
             assert word in message
 
 
+@pytest.mark.parametrize("folder", ["", " ", 3, ["."]])
+def test_a_folder_without_a_name_is_refused(folder: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^data_dir=.*name a folder, '\.' for the current one"):
+        load_dataset("compas", data_dir=folder)
+
+
 def test_unknown_names_are_suggested() -> None:
     with pytest.raises(UnknownName, match="did you mean 'loanapp'"):
         load_dataset("loanap")
