@@ -384,7 +384,7 @@ def missing_files(name: str, data_dir: str | Path | None = None) -> str:
     return ""
 
 
-def _data_folder(data_dir: str | Path | None) -> tuple[Path, str]:
+def _data_folder(data_dir: Any) -> tuple[Path, str]:
     """Return the folder of the data files and what named it."""
     if data_dir is not None:
         if not isinstance(data_dir, str | os.PathLike) or not os.fspath(data_dir).strip():
