@@ -45,6 +45,9 @@ _FEWEST = 4
 _LEAST = 16
 """Samples of the smallest half of a block."""
 
+_TOLERANCE = 1e-5
+"""The share of the sizes of its terms to which a block's least Lagrangian is found: far below what samples scatter."""
+
 _PILOT, _PASSES = 100, 12
 """Passes over the first block and over each other one for its least Lagrangian, where the family knows no minimiser.
 Any number gives a valid bound; the first block only finds where the others start."""
@@ -146,9 +149,9 @@ def look(
             terms.append([[_rows(part.F), _rows(part.G)] for part in found])
         part = replace(problem, data=block)
         if lower and start is None:
-            start = least_point(part, y, a, points[-1], iterations=_PILOT)
+            start = least_point(part, y, a, points[-1], iterations=_PILOT, tolerance=_TOLERANCE)
         elif lower:
-            least.append(lower_bound(part, y, a, start, iterations=_PASSES))
+            least.append(lower_bound(part, y, a, start, iterations=_PASSES, tolerance=_TOLERANCE))
     if len(terms) < 2 * _FEWEST:
         return None
     width = student(len(terms), beta)

@@ -21,6 +21,9 @@ _ROUNDING = {4: 4e-6, 8: 1e-12}
 _TINY = {4: 1e-30, 8: 1e-290}
 """Sizes below which numbers lose digits, so that an allowance relative to them is none."""
 
+_EXACT = 1e-10
+"""The share of the sizes of its terms to which the least value is found by default."""
+
 _SHARE = 0.1
 """The share of the gap to ``upper`` that a general minimisation may leave."""
 
@@ -48,6 +51,7 @@ def lower_bound(
     upper: Any = None,
     known: Any = None,
     iterations: int = 200,
+    tolerance: float = _EXACT,
 ) -> Any:
     r"""Bound :math:`H \ge D = \min_{x\in X}\Phi(x, \bar y, \bar a)` from below, exactly on finite data.
 
@@ -68,6 +72,8 @@ def lower_bound(
         A bound that is known: the minimisation of a run ends when it cannot give a better one.
     iterations : int
         Its largest number of steps.
+    tolerance : float
+        It ends, too, when value and bound agree to this share of the sizes of the value's terms.
 
     Returns
     -------
@@ -86,12 +92,13 @@ def lower_bound(
             if covered.size:
                 parts = take_runs((weights, scaled, start), covered)
                 ends = {name: take_runs(value, covered) for name, value in (("upper", upper), ("known", known))}
-                bounds[covered] = lower_bound(problem.take(covered), *parts, **ends, iterations=iterations)
+                how: Any = {**ends, "iterations": iterations, "tolerance": tolerance}
+                bounds[covered] = lower_bound(problem.take(covered), *parts, **how)
         return bounds
     points = closed_form(problem, weights, scaled, start)
     if points is None:
         points, bound = minimize_lagrangian(
-            problem, weights, scaled, start, upper=upper, known=known, iterations=iterations
+            problem, weights, scaled, start, upper=upper, known=known, iterations=iterations, tolerance=tolerance
         )
         if start.dtype.itemsize == 8:
             return bound
@@ -116,10 +123,14 @@ def bound_and_values(problem: LevelProblem, points: Array, weights: Array, scale
     return np.fmax(_bound(exact, x, value, slope(), size), -np.inf), values
 
 
-def least_point(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int) -> Array:
+def least_point(
+    problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int, tolerance: float
+) -> Array:
     """Return points (R, d) near the minimisers of the Lagrangian over X, as for :func:`lower_bound`."""
     found = closed_form(problem, weights, scaled, start)
-    return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)[0] if found is None else found
+    if found is not None:
+        return found
+    return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations, tolerance=tolerance)[0]
 
 
 def closed_form(problem: LevelProblem, weights: Array, scaled: Array, like: Array) -> Array | None:
@@ -164,7 +175,7 @@ def minimize_lagrangian(
     upper: Any = None,
     known: Any = None,
     iterations: int = 200,
-    tolerance: float = 1e-10,
+    tolerance: float = _EXACT,
     over: Callable[[], bool] | None = None,
 ) -> tuple[Array, Any]:
     r"""Minimise the Lagrangian over X by accelerated prox steps with backtracking and restarts.

@@ -49,7 +49,7 @@ def shifted(seed: int, margin: float) -> mm.MinMaxProblem:
 
 
 def solve_shifted(seed: int, margin: float) -> mm.Solution:
-    solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.1, levels=2, growth=1.5)
+    solver = mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.1, levels=1, growth=1.5)
     return mm.solve(shifted(seed, margin), solver, seed=seed)
 
 

@@ -416,8 +416,8 @@ def test_every_option_acts() -> None:
         "calibration": {"use_group": True},
         "demand": {"validation_fraction": 0.3, "max_gap": 0.25},
         "solver": {"kappa": 0.1},
-        "n_init": {"model": "mlp"},
-        "early_stopping": {"model": "mlp", "validation_fraction": 0.3},
+        "n_init": {"model": "mlp", "max_iter": 30},
+        "early_stopping": {"model": "mlp", "max_iter": 30, "validation_fraction": 0.3},
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
