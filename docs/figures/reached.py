@@ -72,7 +72,7 @@ WHY: dict[str, str] = {
     "problems/minmaxcon_problems/fair_auc/baselines/post_processing.py": "Asked for by the whole study alone.",
     "problems/minmaxcon_problems/fair_auc/commands.py": "Commands that measure for minutes.",
     "problems/minmaxcon_problems/fair_auc/download.py": "Needs the network, or the files of the data sets.",
-    "problems/minmaxcon_problems/fair_auc/estimator/calibration.py": "Where a search ends far off.",
+    "problems/minmaxcon_problems/fair_auc/calibration.py": "Where a search ends far off.",
     "problems/minmaxcon_problems/fair_auc/estimator/classifier.py": "Needs the extra cluster.",
     "problems/minmaxcon_problems/fair_auc/estimator/dataset.py": "Needs the extra cluster, or many rows.",
     "problems/minmaxcon_problems/fair_auc/estimator/incremental.py": "Rows of a type that no test streams.",

@@ -18,6 +18,7 @@ from minmaxcon_problems.fair_auc.target.objectives import named_objective
 from minmaxcon_problems.fair_auc.target.problem import Target, build_target_problem, without_target
 
 from .bounds import Details, resolved_bound
+from .calibration import LogOdds
 from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, dataset_of_parts, load_dataset, missing_files
 from .download import DOWNLOADS, download
 from .evaluation import against_free, cautions, enclosed_gap, evaluation, scores_of, target_cautions
@@ -311,9 +312,15 @@ class FairAUC(mm.ProblemPlugin):
         return scores_of(problem, x, features)
 
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """See :meth:`minmaxcon.registry.SavesModels.export`: parameters in raw feature units, scaling folded in."""
+        """See :meth:`minmaxcon.registry.SavesModels.export`: parameters in raw feature units, scaling folded in.
+
+        The array ``log_odds`` (2,) is the slope and the intercept of Platt's calibration by the training rows, where
+        these are in memory.
+        """
         dataset, metric = problem.details.dataset, problem.details.metric
         kind, arrays = model_arrays(problem.details.model, x, dataset.standardizer)
+        if not dataset.streamed:
+            arrays["log_odds"] = _log_odds(problem, x)
         encoding = dataset.train.encoding
         description = {
             "problem": self.name,
@@ -332,6 +339,7 @@ class FairAUC(mm.ProblemPlugin):
         description: Mapping[str, Any],
         data: Any,
         *,
+        probabilities: bool = False,
         unknown_category: UnknownCategory = "refuse",
     ) -> Any:
         """See :meth:`minmaxcon.registry.SavesModels.predict`: higher scores mean the positive label.
@@ -342,6 +350,9 @@ class FairAUC(mm.ProblemPlugin):
             What :meth:`export` returned.
         data : path or data frame
             The rows.
+        probabilities : bool
+            Give probabilities of the positive label in the place of scores, by Platt's calibration on the training
+            rows. They rank rows as scores do.
         unknown_category : {"refuse", "zero"}
             How a category that is not in the training data is treated: it is an error, or its row has 0 in all
             features of this column; a note counts such rows.
@@ -351,13 +362,22 @@ class FairAUC(mm.ProblemPlugin):
         InvalidInput, DataError, Unsupported
             Whatever cannot be used, named with the remedy.
         """
+        if probabilities and "log_odds" not in arrays:
+            reason = "an earlier version saved the model, or its training rows were streamed"
+            raise mm.InvalidInput("probabilities", True, f"the model has no calibration: {reason}; leave it out.")
         kind = description.get("model")
         if not isinstance(kind, str):
             raise mm.InvalidInput("model", kind, "the description names no kind of model; solve again.")
         if description.get("encoding") is None:
             raise mm.Unsupported("the model was trained on data at hand, whose columns have no names to be found by.")
         features = encoding_from_dict(description["encoding"]).encode(data, unknown_category)
-        return score_rows(kind, arrays, features)
+        scores = score_rows(kind, arrays, features)
+        if not probabilities:
+            return scores
+        slope, intercept = arrays["log_odds"].tolist()
+        if slope <= 0:
+            raise mm.InvalidInput("log_odds", slope, "the slope is above 0; solve again, or copy the model anew.")
+        return LogOdds(slope, intercept).probability(scores)
 
     def measure_scores(
         self,
@@ -505,6 +525,16 @@ def model_arrays(model: mm.Model, x: Any, standardizer: Any = None) -> tuple[str
     raise mm.Unsupported("linear models and mm.MLP are saved; keep the solution's x for another network.")
 
 
+def _log_odds(problem: mm.MinMaxProblem, x: Any) -> Any:
+    """Return slope and intercept (2,) of the line from the scores of the saved model to log-odds."""
+    model, dataset = problem.details.model, problem.details.dataset
+    scores = scores_of(problem, x, dataset.train.features)
+    if isinstance(model, mm.Linear) and dataset.standardizer is not None:  # the saved model has no constant
+        scores = scores - dataset.standardizer.fold(np.asarray(x, dtype=np.float64)[: model.dimension])[1]
+    line = LogOdds.fit(scores, dataset.train.label > 0)
+    return np.array([line.slope, line.intercept])
+
+
 def score_rows(kind: str, arrays: Mapping[str, Any], features: Any) -> Any:
     """Return the scores (n,) of raw rows (n, p), dense or CSR; see :func:`model_arrays`.
 
@@ -513,12 +543,12 @@ def score_rows(kind: str, arrays: Mapping[str, Any], features: Any) -> Any:
     """
     from minmaxcon.results import checked_arrays
 
-    width = features.shape[1]
+    width, line = features.shape[1], {"log_odds": (2,)} if "log_odds" in arrays else {}
     if kind == "linear":
-        return np.asarray(features @ checked_arrays(arrays, {"weight": (width,)})["weight"]).ravel()
+        return np.asarray(features @ checked_arrays(arrays, {"weight": (width,), **line})["weight"]).ravel()
     if kind != "mlp":
         raise mm.Unsupported(f"the model is of a kind that this version does not know: {kind!r:.60}.")
     hidden = max(1, int(np.size(arrays.get("output_weight", ()))))
     shapes = {"hidden_weight": (hidden, width), "hidden_bias": (hidden,), "output_weight": (hidden,)}
-    found = checked_arrays(arrays, shapes)
+    found = checked_arrays(arrays, {**shapes, **line})
     return mm.mlp(width, hidden).predict(np.concatenate([found[name].ravel() for name in shapes]), features)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import minmaxcon as mm
 from minmaxcon.results import model_bytes
@@ -71,6 +73,56 @@ def test_the_measures_are_those_of_measure_scores(call: Callable[..., Any], mode
         assert (told["rows"], told["data"], "scores" in told) == (90, str(fresh), False)
     alone = call("predict", model, "--data", fresh, "--label", "label")
     assert alone.out == f"AUC {measure_scores(scores, y).auc}\n"
+
+
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_probabilities_are_those_of_a_logistic_regression_of_the_training_rows(
+    kind: str, tmp_path: Path, fresh: Path
+) -> None:
+    """On Platt's targets, by the scores of the saved model, whatever the scaling in which it was trained."""
+    train = write_table(tmp_path / "train.csv", table_rows())
+    test = write_table(tmp_path / "test.csv", table_rows(80, seed=9))
+    given = {"data": str(train), "test": str(test), "label": "label", "sensitive": "group", "kappa": 0.3}
+    problem = mm.load_problem("fair_auc", **given, model=kind)
+    x = np.random.default_rng(0).normal(size=problem.primal.dimension)  # which ranks better than chance
+    saved = fair_auc.export(problem, x)
+    scores, positive = fair_auc.predict(*saved, str(train)), np.array(column(train, "label")) == "yes"
+    counts = positive.sum(), (~positive).sum()
+    target = np.where(positive, (counts[0] + 1) / (counts[0] + 2), 1 / (counts[1] + 2))
+    # A soft target is two rows, one of each label, with the target as weight.
+    reference = LogisticRegression(C=1e10, tol=1e-10, max_iter=10_000).fit(
+        np.tile(scores[:, None], (2, 1)),
+        np.repeat([1, 0], len(scores)),
+        sample_weight=np.concatenate([target, 1 - target]),
+    )
+    new = fair_auc.predict(*saved, str(fresh))
+    found = fair_auc.predict(*saved, str(fresh), probabilities=True)
+    np.testing.assert_allclose(found, reference.predict_proba(new[:, None])[:, 1], atol=2e-4, rtol=0.0)
+    assert (np.argsort(found) == np.argsort(new)).all()
+
+
+def test_the_command_gives_probabilities_where_the_model_has_them(
+    call: Callable[..., Any], exported: tuple[Any, Any], model: Path, fresh: Path, tmp_path: Path
+) -> None:
+    done = call("predict", model, "--data", fresh, "--probabilities")
+    expected = fair_auc.predict(*exported, str(fresh), probabilities=True)
+    assert [float(line) for line in done.out.splitlines()] == expected.tolist()
+    measured, plain = (
+        json.loads(call("predict", model, "--data", fresh, *TRUTH, "--json", *more).out)["measured"]
+        for more in (("--probabilities",), ())
+    )
+    assert measured == plain
+    arrays, description = exported
+    older = {name: array for name, array in arrays.items() if name != "log_odds"}
+    (model / "model.safetensors").write_bytes(model_bytes(older, description))
+    refused = call("predict", model, "--data", fresh, "--probabilities", "--out", tmp_path / "scores.csv")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "--probabilities=True: the model has no calibration: an earlier version saved the model" in refused.err
+    assert not (tmp_path / "scores.csv").exists()
+    assert call("predict", model, "--data", fresh).status == 0
+    for line, words in (([-1.0, 0.0], "log_odds=-1.0: the slope is above 0"), ([1.0, 0.0, 0.0], "log_odds=(3,)")):
+        with pytest.raises(mm.InvalidInput, match=re.escape(words)):
+            fair_auc.predict({**arrays, "log_odds": np.array(line)}, description, str(fresh), probabilities=True)
 
 
 def test_the_other_label_and_group_are_measured_where_they_are_asked_for(

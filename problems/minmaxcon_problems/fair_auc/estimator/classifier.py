@@ -16,13 +16,13 @@ import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon.results import check_file, write_file
+from minmaxcon_problems.fair_auc.calibration import GroupCalibration
 from minmaxcon_problems.fair_auc.datasets import stratified_indices
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metrics
 from minmaxcon_problems.fair_auc.target.fit import LeftOut
 
 from .asked import asked_of
-from .calibration import GroupCalibration
 from .dataset import fit_dataset, is_partitioned
 from .fitted import Fitted
 from .groups import signs_of_values, with_groups

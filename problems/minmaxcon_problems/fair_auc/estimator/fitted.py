@@ -9,9 +9,9 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.data import Standardizer
+from minmaxcon_problems.fair_auc.calibration import GroupCalibration, LogOdds
 from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut
 
-from .calibration import GroupCalibration, LogOdds
 from .shrinkage import Shrinkage
 
 __all__ = ["MISSED", "Fitted"]

@@ -14,6 +14,7 @@ import minmaxcon as mm
 from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
+from minmaxcon_problems.fair_auc.calibration import LogOdds, calibration_by_group, lines_by_group
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
 from minmaxcon_problems.fair_auc.labelled import LabelledData, protected_option, warn_of_alike
@@ -24,7 +25,6 @@ from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_row
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
 from .asked import Asked, asked_of, model_of, signs_of, unbound
-from .calibration import LogOdds, calibration_by_group, lines_by_group
 from .fitted import MISSED, Fitted
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from minmaxcon_problems.fair_auc.estimator.calibration import LogOdds
+from minmaxcon_problems.fair_auc.calibration import LogOdds
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4])

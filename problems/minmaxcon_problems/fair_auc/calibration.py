@@ -71,6 +71,11 @@ class LogOdds:
         """Return the log-odds (n,) of scores (n,)."""
         return self.slope * scores + self.intercept
 
+    def probability(self, scores: Any) -> Any:
+        """Return the probability (n,) of the positive class at scores (n,)."""
+        # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
+        return np.exp(-np.logaddexp(0.0, -self(scores)))
+
 
 def _polished(line: Any, unit: Any, target: Any, share: Any) -> Any:
     """Return the minimiser that a line (2,) is close to, by Newton's method."""
@@ -139,7 +144,7 @@ def calibration_by_group(
     for k, (value, mine) in enumerate(_members(rows)):
         if mine.any():
             share = weight[mine] / weight[mine].sum()
-            chance = np.exp(-np.logaddexp(0.0, -(by_group[k] if by_group else line)(scores[mine])))
+            chance = (by_group[k] if by_group else line).probability(scores[mine])
             observed = float(share @ (rows.label[mine] > 0))
             found.append(GroupCalibration(value, int(mine.sum()), float(share @ chance), observed))
     return tuple(found)
