@@ -359,7 +359,7 @@ def main() -> None:
     parser.add_argument("seeds", nargs="?", type=int, default=3, help="splits of each data set")
     parser.add_argument("data", nargs="*", help=f"data sets, by default all: {', '.join(DATA)}")
     parser.add_argument("--ways", help="only these other ways, separated by commas")
-    parser.add_argument("--metrics", default="inter_group,group", help="of inter_group, group and intra_group")
+    parser.add_argument("--metrics", default="inter_group,group,intra_group", help="of inter_group, group and intra_group")
     parser.add_argument("--out", type=Path, help="a file that the tables are written to, for the documentation")
     asked = parser.parse_args()
     if unknown := set(asked.data) - set(DATA):
