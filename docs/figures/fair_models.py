@@ -31,6 +31,7 @@ from minmaxcon.cli.output import table
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 
 COUNT = 7
+METRICS = ("inter_group", "group", "intra_group")
 LIMITS = np.geomspace(0.005, 0.25, COUNT)
 WITHOUT, WITH = "without the group", "with the group"
 USED = {"scikit-learn": "sklearn", "torch": "torch", "fairlearn": "fairlearn"}
@@ -359,7 +360,7 @@ def main() -> None:
     parser.add_argument("seeds", nargs="?", type=int, default=3, help="splits of each data set")
     parser.add_argument("data", nargs="*", help=f"data sets, by default all: {', '.join(DATA)}")
     parser.add_argument("--ways", help="only these other ways, separated by commas")
-    parser.add_argument("--metrics", default="inter_group,group,intra_group", help="of inter_group, group and intra_group")
+    parser.add_argument("--metrics", default=",".join(METRICS), help=f"of {' and '.join(METRICS)}, separated by commas")
     parser.add_argument("--out", type=Path, help="a file that the tables are written to, for the documentation")
     asked = parser.parse_args()
     if unknown := set(asked.data) - set(DATA):
@@ -378,8 +379,8 @@ def main() -> None:
             parser.error(f"there is no way {unknown.pop()!r}; there are {', '.join(ways)}")
         ways = {name: way for name, way in ways.items() if name in asked.ways.split(",")}
     metrics = asked.metrics.split(",")
-    if unknown := set(metrics) - {"inter_group", "group", "intra_group"}:
-        parser.error(f"there is no metric {unknown.pop()!r}; there are inter_group, group and intra_group")
+    if unknown := set(metrics) - set(METRICS):
+        parser.error(f"there is no metric {unknown.pop()!r}; there are {', '.join(METRICS)}")
     outcomes = []
     for name in asked.data or DATA:
         for metric in metrics:
