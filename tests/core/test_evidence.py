@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import minmaxcon as mm
 from minmaxcon.core import Evidence, proved, proved_of_runs
 from minmaxcon.core.constraint import SeparateFamily
+from minmaxcon.core.evidence import no_multipliers
 from minmaxcon.reference import solve_exact
 from tests import cases
 from tests.figures import Figure
@@ -108,6 +110,9 @@ def test_what_are_no_multipliers_prove_nothing(weights: Any, scaled: Any, fault:
     problem = mm.MinMaxProblem(HalfSquare(), [WorstGroup(3, 9.0)], mm.Ball(3, 6.0), data)
     found = proved(problem, weights, scaled)
     assert fault in found.fault
+    # Whether a bound is positive is known after it was computed.
+    assert no_multipliers(problem, weights, scaled) == ("" if fault == "not positive" else found.fault)
+    assert no_multipliers(problem, [0.5, 0.5], [0.25, 0.25, 0.0]) == ""
     assert found.lower == -math.inf
 
 
@@ -361,6 +366,25 @@ def test_what_is_proved_of_a_problem_with_a_proximal_term_is_near_its_minimum(we
     found = proved(problem.with_proximal(center, weight), y, np.zeros(0))
     assert found.fault == ""
     assert value - 1e-4 * (1 + abs(value)) <= found.lower <= value + 1e-9
+
+
+def test_what_is_proved_in_closed_form_with_a_proximal_term_is_its_minimum() -> None:
+    """Against a minimisation by SciPy, which meets the boundary of the set nowhere."""
+    problem = cases.fair_auc("group")
+    center = 0.1 * np.random.default_rng(0).normal(size=problem.primal.dimension)
+    proximal = problem.with_proximal(center, 5.0)
+    y, a = np.array([0.6, 0.3, 0.1]), np.zeros(proximal.at_level(np.zeros(1)).dual().inner_dimension)
+    at = proximal.at_level(np.zeros(1)).lagrangian_of(y[None], a[None], center[None])
+
+    def value(x: Any) -> float:
+        return float(at(x[None])[0][0])
+
+    best = minimize(value, center, options={"gtol": 1e-9})
+    assert np.linalg.norm(best.x - center) < 0.5
+    assert np.linalg.norm(best.x - center) > 1e-3
+    found = proved(proximal, y, a)
+    assert found.fault == ""
+    assert found.lower == pytest.approx(best.fun / y[0], abs=1e-7)
 
 
 @pytest.mark.parametrize("margin", [0.5, -0.5])
