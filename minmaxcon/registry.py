@@ -28,6 +28,7 @@ __all__ = [
     "Command",
     "Compares",
     "Encloses",
+    "GivesProbabilities",
     "Measures",
     "MeasuresScores",
     "ProblemPlugin",
@@ -165,6 +166,24 @@ class SavesModels(Protocol):
 
         Further arguments, by name alone and with defaults, are options of ``minmaxcon predict``.
         """
+
+
+@runtime_checkable
+class GivesProbabilities(Protocol):
+    """A plug-in that knows the probabilities behind the scores of its saved models, as ``minmaxcon predict`` asks.
+
+    Examples
+    --------
+    >>> from minmaxcon.registry import GivesProbabilities
+    >>> class Calibrated:
+    ...     def probabilities(self, description, scores):
+    ...         return [0.5 for _ in scores]
+    >>> isinstance(Calibrated(), GivesProbabilities)
+    True
+    """
+
+    def probabilities(self, description: Mapping[str, Any], scores: Any) -> Any:
+        """Return the probabilities (n,) of rows by their scores (n,) and the description of the model."""
 
 
 class Measures(Protocol):

@@ -16,11 +16,14 @@ from cyclopts import Parameter
 import minmaxcon as mm
 from minmaxcon.cli.options import Flag, Place, Whole, keywords_of, one_line, printable
 from minmaxcon.cli.output import Output, wrapped
-from minmaxcon.registry import MeasuresScores, SavesModels, cause_of
+from minmaxcon.registry import GivesProbabilities, MeasuresScores, SavesModels, cause_of
 
 __all__ = ["model_options", "named_folder", "predict"]
 
 _MODEL = re.compile(r"model(-(\d+))?\.safetensors")
+
+_SCORES, _PROBABILITIES = ("score", "scores"), ("probability", "probabilities")
+"""What is given of a row, and of all."""
 
 
 def predict(
@@ -30,6 +33,7 @@ def predict(
     data: str,
     run: Whole | None = None,
     identifier: Annotated[str | None, Parameter(name="--id")] = None,
+    probabilities: Flag = False,
     out: Place | None = None,
     overwrite: Flag = False,
     json: Flag = False,
@@ -52,9 +56,11 @@ def predict(
         Which of several models: the place, from 0, of its bound among those of the solve.
     identifier
         Column that tells rows apart, whose cells are repeated, as they are, beside the scores.
+    probabilities
+        Give probabilities in the place of scores, where the model knows them. Measures stay those of the scores.
     out
         File for the scores: one a line, after the identifier and a tab if `--id` is given; with the ending .csv a table
-        with the columns row, id if it is given, and score; with .json as `--json` without measures.
+        with the columns row, id if it is given, and score or probability; with .json as `--json` without measures.
     overwrite
         Replace a file that exists.
     json
@@ -80,18 +86,20 @@ def predict(
         if "measure_scores" in asked:
             with _named(plugin, "measure"):
                 measured = plugin.measure_scores(description, scores, data, **asked["measure_scores"])
+        if probabilities:
+            scores = _probabilities(plugin, description, scores)
         names = None if identifier is None else _identifiers(data, identifier)
     for note in told:
         output.note(f"note: {one_line(str(note.message))}")
-    found = [float(score) for score in scores]
+    found, what = [float(score) for score in scores], _PROBABILITIES if probabilities else _SCORES
     if out is not None:
-        write_file(out, _text(out.suffix.lower(), path, data, found, names).encode(), overwrite=overwrite)
-        output.note(f"written: {out} ({len(found):,} scores)")
+        write_file(out, _text(out.suffix.lower(), path, data, found, names, what).encode(), overwrite=overwrite)
+        output.note(f"written: {out} ({len(found):,} {what[1]})")
     if measured is not None:
         head = {"model": str(path), "data": data, "rows": len(found)}
         output.result(to_json({**head, "measured": measured.as_dict()}) if json else _wrapped(str(measured)))
     elif json or out is None:
-        output.result(_text(".json" if json else "", path, data, found, names))
+        output.result(_text(".json" if json else "", path, data, found, names, what))
     return 0
 
 
@@ -162,6 +170,14 @@ def _named(plugin: Any, what: str) -> Iterator[None]:
         raise mm.MinMaxConError(f"problem {plugin.name!r} failed to {what} the rows: {cause_of(failure)}") from failure
 
 
+def _probabilities(plugin: Any, description: Mapping[str, Any], scores: Any) -> Any:
+    """Return the probabilities behind the scores."""
+    if not isinstance(plugin, GivesProbabilities):
+        raise mm.Unsupported(f"problem {plugin.name!r} knows no probabilities; leave --probabilities out.")
+    with _named(plugin, "calibrate"):
+        return plugin.probabilities(description, scores)
+
+
 def _identifiers(data: str, column: str) -> list[str]:
     """Return the cells of a column as the file has them."""
     from minmaxcon.tables import read_texts
@@ -215,20 +231,20 @@ def _model_file(folder: Path, run: int | None) -> Path:
     raise mm.InvalidInput("run", run, f"{folder} holds models {numbers[0]} to {numbers[-1]}; say which one.")
 
 
-def _text(kind: str, path: Path, data: str, scores: list[float], names: list[str] | None) -> str:
-    """Return the scores as text; floats are written so that they read back exactly."""
+def _text(kind: str, path: Path, data: str, values: list[float], names: list[str] | None, what: tuple[str, str]) -> str:
+    """Return the scores or probabilities as text; floats are written so that they read back exactly."""
     from minmaxcon.results.records import to_json
 
     if kind == ".json":
-        found: dict[str, Any] = {"model": str(path), "data": data, "rows": len(scores)}
-        return to_json({**found, **({} if names is None else {"ids": names}), "scores": scores})
+        found: dict[str, Any] = {"model": str(path), "data": data, "rows": len(values)}
+        return to_json({**found, **({} if names is None else {"ids": names}), what[1]: values})
     if kind == ".csv":
-        columns: list[Sequence[Any]] = [range(1, len(scores) + 1), *([] if names is None else [names])]
+        columns: list[Sequence[Any]] = [range(1, len(values) + 1), *([] if names is None else [names])]
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["row", *([] if names is None else ["id"]), "score"])
-        writer.writerows(zip(*columns, map(repr, scores), strict=True))
+        writer.writerow(["row", *([] if names is None else ["id"]), what[0]])
+        writer.writerows(zip(*columns, map(repr, values), strict=True))
         return text.getvalue()
     if names is not None:
-        return "".join(f"{printable(name)}\t{score!r}\n" for name, score in zip(names, scores, strict=True))
-    return "".join(f"{score!r}\n" for score in scores)
+        return "".join(f"{printable(name)}\t{value!r}\n" for name, value in zip(names, values, strict=True))
+    return "".join(f"{value!r}\n" for value in values)

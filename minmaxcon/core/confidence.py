@@ -45,8 +45,8 @@ _FEWEST = 4
 _LEAST = 16
 """Samples of the smallest half of a block."""
 
-_TOLERANCE = 1e-5
-"""The share of the sizes of its terms to which a block's least Lagrangian is found: far below what samples scatter."""
+_ENOUGH = 0.01
+"""The share of the scatter of half blocks to which a block's least Lagrangian is found."""
 
 _PILOT, _PASSES = 100, 12
 """Passes over the first block and over each other one for its least Lagrangian, where the family knows no minimiser.
@@ -149,9 +149,10 @@ def look(
             terms.append([[_rows(part.F), _rows(part.G)] for part in found])
         part = replace(problem, data=block)
         if lower and start is None:
-            start = least_point(part, y, a, points[-1], iterations=_PILOT, tolerance=_TOLERANCE)
+            start = least_point(part, y, a, points[-1], iterations=_PILOT)
         elif lower:
-            least.append(lower_bound(part, y, a, start, iterations=_PASSES, tolerance=_TOLERANCE))
+            enough = _ENOUGH * _scatter([part[-1] for part in terms], _rows(y), _rows(a))
+            least.append(lower_bound(part, y, a, start, iterations=_PASSES, enough=enough))
     if len(terms) < 2 * _FEWEST:
         return None
     width = student(len(terms), beta)
@@ -184,6 +185,12 @@ class _Block(Source):
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """See :meth:`Source.chunks`: one piece."""
         yield 1.0, self.batch
+
+
+def _scatter(terms: Sequence[Any], y: Any, a: Any) -> Any:
+    """Return the standard deviation (R,) of the Lagrangian at a point over half blocks, from their mean terms."""
+    values = np.stack([(y * F).sum(axis=-1) + (a * G).sum(axis=-1) for F, G in terms])
+    return values.std(axis=0, ddof=1)
 
 
 def _rows(values: Array) -> Any:

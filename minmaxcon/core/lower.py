@@ -21,9 +21,6 @@ _ROUNDING = {4: 4e-6, 8: 1e-12}
 _TINY = {4: 1e-30, 8: 1e-290}
 """Sizes below which numbers lose digits, so that an allowance relative to them is none."""
 
-_EXACT = 1e-10
-"""The share of the sizes of its terms to which the least value is found by default."""
-
 _SHARE = 0.1
 """The share of the gap to ``upper`` that a general minimisation may leave."""
 
@@ -51,7 +48,7 @@ def lower_bound(
     upper: Any = None,
     known: Any = None,
     iterations: int = 200,
-    tolerance: float = _EXACT,
+    enough: Any = 0.0,
 ) -> Any:
     r"""Bound :math:`H \ge D = \min_{x\in X}\Phi(x, \bar y, \bar a)` from below, exactly on finite data.
 
@@ -72,8 +69,8 @@ def lower_bound(
         A bound that is known: the minimisation of a run ends when it cannot give a better one.
     iterations : int
         Its largest number of steps.
-    tolerance : float
-        It ends, too, when value and bound agree to this share of the sizes of the value's terms.
+    enough : float or ndarray (R,)
+        It ends, too, when value and bound differ by no more than this.
 
     Returns
     -------
@@ -92,13 +89,14 @@ def lower_bound(
             if covered.size:
                 parts = take_runs((weights, scaled, start), covered)
                 ends = {name: take_runs(value, covered) for name, value in (("upper", upper), ("known", known))}
-                how: Any = {**ends, "iterations": iterations, "tolerance": tolerance}
-                bounds[covered] = lower_bound(problem.take(covered), *parts, **how)
+                near: Any = np.broadcast_to(enough, (problem.runs,))[covered]
+                part = problem.take(covered)
+                bounds[covered] = lower_bound(part, *parts, **ends, iterations=iterations, enough=near)
         return bounds
     points = closed_form(problem, weights, scaled, start)
     if points is None:
         points, bound = minimize_lagrangian(
-            problem, weights, scaled, start, upper=upper, known=known, iterations=iterations, tolerance=tolerance
+            problem, weights, scaled, start, upper=upper, known=known, iterations=iterations, enough=enough
         )
         if start.dtype.itemsize == 8:
             return bound
@@ -123,14 +121,10 @@ def bound_and_values(problem: LevelProblem, points: Array, weights: Array, scale
     return np.fmax(_bound(exact, x, value, slope(), size), -np.inf), values
 
 
-def least_point(
-    problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int, tolerance: float
-) -> Array:
+def least_point(problem: LevelProblem, weights: Array, scaled: Array, start: Array, *, iterations: int) -> Array:
     """Return points (R, d) near the minimisers of the Lagrangian over X, as for :func:`lower_bound`."""
     found = closed_form(problem, weights, scaled, start)
-    if found is not None:
-        return found
-    return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations, tolerance=tolerance)[0]
+    return minimize_lagrangian(problem, weights, scaled, start, iterations=iterations)[0] if found is None else found
 
 
 def closed_form(problem: LevelProblem, weights: Array, scaled: Array, like: Array) -> Array | None:
@@ -175,7 +169,8 @@ def minimize_lagrangian(
     upper: Any = None,
     known: Any = None,
     iterations: int = 200,
-    tolerance: float = _EXACT,
+    tolerance: float = 1e-10,
+    enough: Any = 0.0,
     over: Callable[[], bool] | None = None,
 ) -> tuple[Array, Any]:
     r"""Minimise the Lagrangian over X by accelerated prox steps with backtracking and restarts.
@@ -207,6 +202,8 @@ def minimize_lagrangian(
         Largest number of steps.
     tolerance : float
         A run ends when value and Frank-Wolfe bound agree to this share of the sizes of the value's terms.
+    enough : float or ndarray (R,)
+        Or when they differ by no more than this.
     over : callable, optional
         Tells after each step whether all runs are to end, as no time is left.
 
@@ -243,7 +240,7 @@ def minimize_lagrangian(
         # A run that has ended keeps its bound, so that it is the one of the run alone.
         points, highest = where_runs(active & (bound > highest), (momentum, bound), (points, highest))
         best = np.where(active, np.fmax(np.fmax(best, highest), _least(problem, *lines)), best)
-        least = tolerance * np.asarray(to_numpy(size))
+        least = np.fmax(tolerance * np.asarray(to_numpy(size)), enough)
         reached = np.asarray(to_numpy(value_x))
         gained = reached - best < 0.99 * gap
         gap, idle = np.where(gained, reached - best, gap), np.where(gained, 0, idle + 1)

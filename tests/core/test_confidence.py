@@ -81,6 +81,26 @@ def test_widths_fall_with_the_root_of_the_samples(name: str) -> None:
     assert 3.0 <= widths[0] / widths[1] <= 5.3
 
 
+class Raised(HalfSquare):
+    """The same with a constant of a million, which no sample scatters."""
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(found.F + 1e6, found.G, found.pullback)
+
+
+def test_a_constant_makes_no_bound_from_below_looser() -> None:
+    problem, best = half_space()
+    bounds = []
+    for objective, level in ((problem.objective, best), (Raised(), best + 1e6)):
+        like = replace(problem, objective=objective).at_level(level)
+        position = mm.Position.start(np.random.default_rng(0))
+        found = look(like, [X], np.array([[0.5, 0.5]]), np.zeros((1, 0)), position, samples=1600, beta=0.05)
+        assert found is not None
+        bounds.append(found.lower[0])
+    assert bounds[1] == pytest.approx(bounds[0], abs=1e-3)
+
+
 def test_the_lower_bound_narrows_too() -> None:
     simple, best = half_space()
     gaps = []

@@ -148,7 +148,7 @@ def test_a_model_of_another_solve_is_noticed(folders: dict[str, Path], tmp_path:
     assert [one.claim for one in verify(tmp_path / "r") if not one.confirmed] == ["model"]
     (tmp_path / "r" / "model.safetensors").write_bytes(model_bytes({"hidden_weight": np.ones((2, 4))}, {}))
     (wrong,) = [one for one in verify(tmp_path / "r") if not one.confirmed]
-    assert wrong.text == "it holds ['hidden_weight'], and the point gives ['log_odds', 'weight']."
+    assert wrong.text == "it holds ['hidden_weight'], and the point gives ['weight']."
     (tmp_path / "r" / "model.safetensors").unlink()
     wrong = [one for one in verify(tmp_path / "r") if not one.confirmed]
     assert [(one.claim, one.text.partition(";")[0]) for one in wrong] == [("model", "no such model file")]

@@ -2,8 +2,8 @@ r"""Platt's calibration: from scores to log-odds by a line that rises.
 
 The probability of the positive class is :math:`1 / (1 + e^{-(ah + b)})` with :math:`a > 0`, fitted by maximum
 likelihood to targets that are drawn in from 0 and 1 by one pseudo-row of each class. Since the map rises strictly,
-probabilities rank rows as scores do: they have the same AUC and the same fairness gap, which a step function such as
-isotonic regression would not guarantee.
+probabilities rank rows as scores do, but for those that round to 0 or 1: they have the same AUC and the same fairness
+gap, which a step function such as isotonic regression would not guarantee.
 
 References
 ----------
@@ -73,8 +73,9 @@ class LogOdds:
 
     def probability(self, scores: Any) -> Any:
         """Return the probability (n,) of the positive class at scores (n,)."""
-        # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
-        return np.exp(-np.logaddexp(0.0, -self(scores)))
+        with np.errstate(over="ignore"):  # log-odds may be infinite
+            # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
+            return np.exp(-np.logaddexp(0.0, -self(scores)))
 
 
 def _polished(line: Any, unit: Any, target: Any, share: Any) -> Any:

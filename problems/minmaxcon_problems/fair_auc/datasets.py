@@ -369,6 +369,7 @@ def load_dataset(
     """
     if name not in DATASETS:
         raise UnknownName("data", name, DATASETS)
+    check_folder(data_dir)
     info = DATASETS[name]
     data = info.load([_find(name, file, data_dir) for file in info.files], seed)
     return data.standardized() if (info.standardize if standardize is None else standardize) else data
@@ -384,11 +385,16 @@ def missing_files(name: str, data_dir: str | Path | None = None) -> str:
     return ""
 
 
-def _data_folder(data_dir: Any) -> tuple[Path, str]:
+def check_folder(data_dir: Any) -> None:
+    """Refuse a data folder that is empty, which would be the current one, or no path."""
+    if data_dir is None or (isinstance(data_dir, str | os.PathLike) and os.fspath(data_dir).strip()):
+        return
+    raise InvalidInput("data_dir", data_dir, "name a folder, '.' for the current one.")
+
+
+def _data_folder(data_dir: str | Path | None) -> tuple[Path, str]:
     """Return the folder of the data files and what named it."""
     if data_dir is not None:
-        if not isinstance(data_dir, str | os.PathLike) or not os.fspath(data_dir).strip():
-            raise InvalidInput("data_dir", data_dir, "name a folder, '.' for the current one.")
         return Path(data_dir), "--data-dir"
     if os.environ.get(VARIABLE):
         return Path(os.environ[VARIABLE]), VARIABLE

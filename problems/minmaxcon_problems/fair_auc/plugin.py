@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -19,7 +20,16 @@ from minmaxcon_problems.fair_auc.target.problem import Target, build_target_prob
 
 from .bounds import Details, resolved_bound
 from .calibration import LogOdds
-from .datasets import DATASETS, VARIABLE, Dataset, dataset_from, dataset_of_parts, load_dataset, missing_files
+from .datasets import (
+    DATASETS,
+    VARIABLE,
+    Dataset,
+    check_folder,
+    dataset_from,
+    dataset_of_parts,
+    load_dataset,
+    missing_files,
+)
 from .download import DOWNLOADS, download
 from .evaluation import against_free, cautions, enclosed_gap, evaluation, scores_of, target_cautions
 from .labelled import FileColumns, LabelledData, UnknownCategory
@@ -163,6 +173,7 @@ class FairAUC(mm.ProblemPlugin):
             ignore=ignore,
             unknown_category=unknown_category,
         )
+        check_folder(data_dir)
         others = {name: part for name, part in (("validation", validation), ("test", test)) if part is not None}
         if too_large(data) and data not in DATASETS:
             if others:
@@ -314,13 +325,11 @@ class FairAUC(mm.ProblemPlugin):
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See :meth:`minmaxcon.registry.SavesModels.export`: parameters in raw feature units, scaling folded in.
 
-        The array ``log_odds`` (2,) is the slope and the intercept of Platt's calibration by the training rows, where
-        these are in memory.
+        ``calibration`` in the description is Platt's, by the training rows: the logarithm of the slope and the
+        intercept of the line from scores to log-odds; None where these rows are not in memory.
         """
         dataset, metric = problem.details.dataset, problem.details.metric
         kind, arrays = model_arrays(problem.details.model, x, dataset.standardizer)
-        if not dataset.streamed:
-            arrays["log_odds"] = _log_odds(problem, x)
         encoding = dataset.train.encoding
         description = {
             "problem": self.name,
@@ -330,6 +339,7 @@ class FairAUC(mm.ProblemPlugin):
             "label_values": list(dataset.train.label_values),
             "group_values": list(dataset.train.group_values),
             "metric": metric.name if METRICS.get(metric.name) == metric else None,
+            "calibration": None if dataset.streamed else _calibration(problem, x),
         }
         return arrays, description
 
@@ -339,7 +349,6 @@ class FairAUC(mm.ProblemPlugin):
         description: Mapping[str, Any],
         data: Any,
         *,
-        probabilities: bool = False,
         unknown_category: UnknownCategory = "refuse",
     ) -> Any:
         """See :meth:`minmaxcon.registry.SavesModels.predict`: higher scores mean the positive label.
@@ -350,9 +359,6 @@ class FairAUC(mm.ProblemPlugin):
             What :meth:`export` returned.
         data : path or data frame
             The rows.
-        probabilities : bool
-            Give probabilities of the positive label in the place of scores, by Platt's calibration on the training
-            rows. They rank rows as scores do.
         unknown_category : {"refuse", "zero"}
             How a category that is not in the training data is treated: it is an error, or its row has 0 in all
             features of this column; a note counts such rows.
@@ -362,22 +368,32 @@ class FairAUC(mm.ProblemPlugin):
         InvalidInput, DataError, Unsupported
             Whatever cannot be used, named with the remedy.
         """
-        if probabilities and "log_odds" not in arrays:
-            reason = "an earlier version saved the model, or its training rows were streamed"
-            raise mm.InvalidInput("probabilities", True, f"the model has no calibration: {reason}; leave it out.")
         kind = description.get("model")
         if not isinstance(kind, str):
             raise mm.InvalidInput("model", kind, "the description names no kind of model; solve again.")
         if description.get("encoding") is None:
             raise mm.Unsupported("the model was trained on data at hand, whose columns have no names to be found by.")
         features = encoding_from_dict(description["encoding"]).encode(data, unknown_category)
-        scores = score_rows(kind, arrays, features)
-        if not probabilities:
-            return scores
-        slope, intercept = arrays["log_odds"].tolist()
-        if slope <= 0:
-            raise mm.InvalidInput("log_odds", slope, "the slope is above 0; solve again, or copy the model anew.")
-        return LogOdds(slope, intercept).probability(scores)
+        return score_rows(kind, arrays, features)
+
+    def probabilities(self, description: Mapping[str, Any], scores: Any) -> Any:
+        """See :meth:`minmaxcon.registry.GivesProbabilities.probabilities`: those of the positive label.
+
+        Raises
+        ------
+        InvalidInput
+            The model has no calibration, or what it has is none.
+        """
+        found = description.get("calibration")
+        if found is None:
+            reason = "an earlier version saved the model, or its training rows were streamed"
+            raise mm.InvalidInput("probabilities", True, f"the model has no calibration: {reason}; leave it out.")
+        if not isinstance(found, Mapping):
+            raise mm.InvalidInput("calibration", found, "is no calibration; solve again, or copy the model anew.")
+        remedy = "is out of range; solve again, or copy the model anew."
+        slope = number("calibration.log_slope", found.get("log_slope"), remedy, least=-700.0, most=700.0)
+        intercept = number("calibration.intercept", found.get("intercept"), remedy)
+        return LogOdds(math.exp(slope), intercept).probability(scores)
 
     def measure_scores(
         self,
@@ -525,14 +541,14 @@ def model_arrays(model: mm.Model, x: Any, standardizer: Any = None) -> tuple[str
     raise mm.Unsupported("linear models and mm.MLP are saved; keep the solution's x for another network.")
 
 
-def _log_odds(problem: mm.MinMaxProblem, x: Any) -> Any:
-    """Return slope and intercept (2,) of the line from the scores of the saved model to log-odds."""
+def _calibration(problem: mm.MinMaxProblem, x: Any) -> dict[str, float]:
+    """Return the line from the scores of the saved model to log-odds."""
     model, dataset = problem.details.model, problem.details.dataset
     scores = scores_of(problem, x, dataset.train.features)
     if isinstance(model, mm.Linear) and dataset.standardizer is not None:  # the saved model has no constant
         scores = scores - dataset.standardizer.fold(np.asarray(x, dtype=np.float64)[: model.dimension])[1]
     line = LogOdds.fit(scores, dataset.train.label > 0)
-    return np.array([line.slope, line.intercept])
+    return {"log_slope": math.log(line.slope), "intercept": line.intercept}
 
 
 def score_rows(kind: str, arrays: Mapping[str, Any], features: Any) -> Any:
@@ -543,12 +559,12 @@ def score_rows(kind: str, arrays: Mapping[str, Any], features: Any) -> Any:
     """
     from minmaxcon.results import checked_arrays
 
-    width, line = features.shape[1], {"log_odds": (2,)} if "log_odds" in arrays else {}
+    width = features.shape[1]
     if kind == "linear":
-        return np.asarray(features @ checked_arrays(arrays, {"weight": (width,), **line})["weight"]).ravel()
+        return np.asarray(features @ checked_arrays(arrays, {"weight": (width,)})["weight"]).ravel()
     if kind != "mlp":
         raise mm.Unsupported(f"the model is of a kind that this version does not know: {kind!r:.60}.")
     hidden = max(1, int(np.size(arrays.get("output_weight", ()))))
     shapes = {"hidden_weight": (hidden, width), "hidden_bias": (hidden,), "output_weight": (hidden,)}
-    found = checked_arrays(arrays, {**shapes, **line})
+    found = checked_arrays(arrays, shapes)
     return mm.mlp(width, hidden).predict(np.concatenate([found[name].ravel() for name in shapes]), features)

@@ -271,9 +271,15 @@ def test_missing_files_say_what_where_and_how(tmp_path: Path, name: str, file: s
 
 
 @pytest.mark.parametrize("folder", ["", " ", 3, ["."]])
-def test_a_folder_without_a_name_is_refused(folder: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^data_dir=.*name a folder, '\.' for the current one"):
-        load_dataset("compas", data_dir=folder)
+def test_a_folder_without_a_name_is_refused(folder: Any, tmp_path: Path) -> None:
+    """Whether files are sought in it or not."""
+    words = r"^data_dir=.*name a folder, '\.' for the current one"
+    for name in ("compas", "loanapp"):
+        with pytest.raises(InvalidInput, match=words):
+            load_dataset(name, data_dir=folder)
+    for data in ("loanapp", str(tmp_path / "rows.csv"), labelled(0)):
+        with pytest.raises(InvalidInput, match=words):
+            mm.load_problem("fair_auc", data=data, data_dir=folder, kappa=0.3)
 
 
 def test_unknown_names_are_suggested() -> None:

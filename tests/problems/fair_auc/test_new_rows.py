@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,7 @@ def test_probabilities_are_those_of_a_logistic_regression_of_the_training_rows(
         sample_weight=np.concatenate([target, 1 - target]),
     )
     new = fair_auc.predict(*saved, str(fresh))
-    found = fair_auc.predict(*saved, str(fresh), probabilities=True)
+    found = fair_auc.probabilities(saved[1], new)
     np.testing.assert_allclose(found, reference.predict_proba(new[:, None])[:, 1], atol=2e-4, rtol=0.0)
     assert (np.argsort(found) == np.argsort(new)).all()
 
@@ -104,25 +103,34 @@ def test_probabilities_are_those_of_a_logistic_regression_of_the_training_rows(
 def test_the_command_gives_probabilities_where_the_model_has_them(
     call: Callable[..., Any], exported: tuple[Any, Any], model: Path, fresh: Path, tmp_path: Path
 ) -> None:
-    done = call("predict", model, "--data", fresh, "--probabilities")
-    expected = fair_auc.predict(*exported, str(fresh), probabilities=True)
-    assert [float(line) for line in done.out.splitlines()] == expected.tolist()
+    """In each form of output, under a name of their own; measures stay those of the scores."""
+    arrays, description = exported
+    expected = fair_auc.probabilities(description, fair_auc.predict(*exported, str(fresh))).tolist()
+    asked = ("predict", model, "--data", fresh, "--probabilities")
+    assert [float(line) for line in call(*asked).out.splitlines()] == expected
+    assert json.loads(call(*asked, "--json").out)["probabilities"] == expected
+    written = call(*asked, "--id", "person", "--out", tmp_path / "chance.csv")
+    assert written.err == f"minmaxcon: written: {tmp_path / 'chance.csv'} (90 probabilities)\n"
+    assert [float(cell) for cell in column(tmp_path / "chance.csv", "probability")] == expected
     measured, plain = (
         json.loads(call("predict", model, "--data", fresh, *TRUTH, "--json", *more).out)["measured"]
         for more in (("--probabilities",), ())
     )
     assert measured == plain
-    arrays, description = exported
-    older = {name: array for name, array in arrays.items() if name != "log_odds"}
-    (model / "model.safetensors").write_bytes(model_bytes(older, description))
-    refused = call("predict", model, "--data", fresh, "--probabilities", "--out", tmp_path / "scores.csv")
-    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
-    assert "--probabilities=True: the model has no calibration: an earlier version saved the model" in refused.err
-    assert not (tmp_path / "scores.csv").exists()
-    assert call("predict", model, "--data", fresh).status == 0
-    for line, words in (([-1.0, 0.0], "log_odds=-1.0: the slope is above 0"), ([1.0, 0.0, 0.0], "log_odds=(3,)")):
-        with pytest.raises(mm.InvalidInput, match=re.escape(words)):
-            fair_auc.predict({**arrays, "log_odds": np.array(line)}, description, str(fresh), probabilities=True)
+    assert "no such result folder" in call("predict", tmp_path / "none", "--probabilities", "--data", fresh).err
+    assert (fair_auc.probabilities(description, np.array([-1e308, 1e308])) == [0.0, 1.0]).all()
+    for forged, said in (
+        (None, "the model has no calibration: an earlier version saved the model"),
+        ("steep", "calibration='steep': is no calibration"),
+        ({"log_slope": 1e3, "intercept": 0.0}, "calibration.log_slope=1000.0: is out of range"),
+        ({"log_slope": 0.0}, "calibration.intercept=None: is out of range"),
+    ):
+        (model / "model.safetensors").write_bytes(model_bytes(arrays, {**description, "calibration": forged}))
+        refused = call(*asked, "--out", tmp_path / "scores.csv")
+        assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+        assert said in refused.err
+        assert not (tmp_path / "scores.csv").exists()
+        assert call("predict", model, "--data", fresh).status == 0
 
 
 def test_the_other_label_and_group_are_measured_where_they_are_asked_for(
