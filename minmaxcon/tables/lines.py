@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -27,6 +28,9 @@ _LINE = 20
 
 _SMALL = 2**13
 """A packed file counts as at least so long: so much of it is read at once."""
+
+_BEGINNING = 2**16
+"""Packed bytes that are looked at beforehand, and unpacked ones at a time."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -85,6 +89,16 @@ def check_ratio(source: str, size: float, packed: int) -> None:
         raise DataError(source, f"{need}; if it is right, write its rows with sample weights, each kind of row once.")
 
 
+def _check_beginning(source: str, raw: BinaryIO) -> None:
+    """Count the lines that the first bytes unpack to, before any is taken apart: that takes a hundred times as long."""
+    raw.seek(0)
+    lines = 0
+    with suppress(EOFError, zlib.error, gzip.BadGzipFile), gzip.GzipFile(fileobj=raw) as stream:
+        while raw.tell() <= _BEGINNING and (block := stream.read(_BEGINNING)):
+            lines += block.count(b"\n")
+            check_ratio(source, _LINE * lines, max(raw.tell(), _SMALL))
+
+
 def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
     """Yield the number, from 1, and the bytes of each line, its end included; gzip is recognised by its content.
 
@@ -96,6 +110,8 @@ def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tu
     try:
         with file.open("rb") as raw:
             compressed = raw.read(2) == _GZIP_MAGIC
+            if compressed:
+                _check_beginning(source, raw)
             raw.seek(0)
             stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if compressed else raw
             size = 0
