@@ -20,10 +20,15 @@ import numpy as np
 
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 
-__all__ = ["GroupCalibration", "LogOdds", "calibration_by_group", "lines_by_group"]
+__all__ = ["GroupCalibration", "LogOdds", "calibration_by_group", "lines_by_group", "sigmoid"]
 
 _LEAST = 1e-3
 """Least slope, for scores of unit deviation: scores no better than chance keep their order all the same."""
+
+
+def sigmoid(log_odds: Any) -> Any:
+    r"""Return :math:`1 / (1 + e^{-t})` of log-odds t (...), without overflow, as :math:`e^{-\ln(1 + e^{-t})}`."""
+    return np.exp(-np.logaddexp(0.0, -log_odds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,7 @@ class LogOdds:
         def loss(line: Any) -> tuple[float, Any]:
             logit = line[0] * unit + line[1]
             value = share @ (np.logaddexp(0.0, logit) - target * logit)
-            # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
-            residual = share * (np.exp(-np.logaddexp(0.0, -logit)) - target)
+            residual = share * (sigmoid(logit) - target)
             return float(value), np.array([residual @ unit, residual.sum()])
 
         prior = float(np.log((members[0] + 1.0) / (members[1] + 1.0)))
@@ -74,8 +78,7 @@ class LogOdds:
     def probability(self, scores: Any) -> Any:
         """Return the probability (n,) of the positive class at scores (n,)."""
         with np.errstate(over="ignore"):  # log-odds may be infinite
-            # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
-            return np.exp(-np.logaddexp(0.0, -self(scores)))
+            return sigmoid(self(scores))
 
 
 def _polished(line: Any, unit: Any, target: Any, share: Any) -> Any:
@@ -83,7 +86,7 @@ def _polished(line: Any, unit: Any, target: Any, share: Any) -> Any:
     for _ in range(8):
         if line[0] <= _LEAST:
             return line
-        chance = np.exp(-np.logaddexp(0.0, -(line[0] * unit + line[1])))
+        chance = sigmoid(line[0] * unit + line[1])
         residual, curvature = share * (chance - target), share * chance * (1.0 - chance)
         first, second = curvature @ unit, curvature @ (unit * unit)
         hessian = np.array([[second, first], [first, curvature.sum()]])

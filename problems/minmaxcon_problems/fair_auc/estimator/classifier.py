@@ -16,7 +16,7 @@ import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.metrics import AUCEstimate
 from minmaxcon.results import check_file, write_file
-from minmaxcon_problems.fair_auc.calibration import GroupCalibration
+from minmaxcon_problems.fair_auc.calibration import GroupCalibration, sigmoid
 from minmaxcon_problems.fair_auc.datasets import stratified_indices
 from minmaxcon_problems.fair_auc.measured import Compared, Measured
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metrics
@@ -503,8 +503,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Parameters are those of :meth:`decision_function`.
         """
         decision = self._calibrated(X, sensitive_features)
-        # exp(-ln(1 + exp(-t))) is the sigmoid of t without overflow
-        return np.exp(-np.logaddexp(0.0, np.stack([decision, -decision], axis=1)))
+        return sigmoid(np.stack([-decision, decision], axis=1))
 
     def _calibrated(self, X: Any, sensitive_features: Any) -> Any:
         """Return the log-odds (n,) behind the probabilities of the second class."""
@@ -672,7 +671,7 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         evidence = Evidence(
             measured=rows.measured(scores, metric, 0.95),
             scores=kept,
-            chance=np.exp(-np.logaddexp(0.0, -kept)),
+            chance=sigmoid(kept),
             label=label,
             groups=groups,
             rivals=found,
