@@ -23,7 +23,7 @@ __all__ = ["model_options", "named_folder", "predict"]
 _MODEL = re.compile(r"model(-(\d+))?\.safetensors")
 
 _SCORES, _PROBABILITIES = ("score", "scores"), ("probability", "probabilities")
-"""What is given of a row, and of all."""
+"""The names of the value of one row, and of the values of all rows."""
 
 
 def predict(
@@ -57,7 +57,8 @@ def predict(
     identifier
         Column that tells rows apart, whose cells are repeated, as they are, beside the scores.
     probabilities
-        Give probabilities in the place of scores, where the model knows them. Measures stay those of the scores.
+        Give probabilities in the place of scores, where the model knows them. Measures stay those of the scores; beside
+        them this option and `--id` need `--out`.
     out
         File for the scores: one a line, after the identifier and a tab if `--id` is given; with the ending .csv a table
         with the columns row, id if it is given, and score or probability; with .json as `--json` without measures.
@@ -81,6 +82,9 @@ def predict(
         warnings.simplefilter("always", UserWarning)
         arrays, description, plugin = _read(path)
         asked = _split(plugin, options)
+        if "measure_scores" in asked and out is None and (probabilities or identifier is not None):
+            name, value = ("probabilities", True) if probabilities else ("id", identifier)
+            raise mm.InvalidInput(name, value, "acts on the scores, and measures are printed: name a file by --out.")
         with _named(plugin, "score"):
             scores = plugin.predict(arrays, description, data, **asked.get("predict", {}))
         if "measure_scores" in asked:

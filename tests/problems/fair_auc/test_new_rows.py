@@ -114,9 +114,14 @@ def test_the_command_gives_probabilities_where_the_model_has_them(
     assert [float(cell) for cell in column(tmp_path / "chance.csv", "probability")] == expected
     measured, plain = (
         json.loads(call("predict", model, "--data", fresh, *TRUTH, "--json", *more).out)["measured"]
-        for more in (("--probabilities",), ())
+        for more in (("--probabilities", "--out", tmp_path / "both.csv"), ())
     )
     assert measured == plain
+    assert [float(cell) for cell in column(tmp_path / "both.csv", "probability")] == expected
+    for more, named in ((("--probabilities",), "--probabilities=True"), (("--id", "person"), "--id='person'")):
+        idle = call("predict", model, "--data", fresh, *TRUTH, *more)
+        assert (idle.status, idle.out, idle.err.count("\n")) == (2, "", 1)
+        assert f"{named}: acts on the scores, and measures are printed: name a file by --out." in idle.err
     assert "no such result folder" in call("predict", tmp_path / "none", "--probabilities", "--data", fresh).err
     assert (fair_auc.probabilities(description, np.array([-1e308, 1e308])) == [0.0, 1.0]).all()
     for forged, said in (
