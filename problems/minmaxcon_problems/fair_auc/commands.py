@@ -231,6 +231,12 @@ class _Sweep:
     ----------
     out
         Folder for runs, tables and figures.
+    checkpoint
+        Folder that holds the runs that have ended, in the place of `--out`, so that the command can go on after
+        whatever ends it. One that holds runs already is refused, unless `--resume` names it too.
+    resume
+        Folder from which the command goes on: what had ended there is not done again. With `--checkpoint` of the same
+        folder it begins where there is nothing yet. Without both options the command goes on from `--out`.
     seeds
         Number of seeds, 0 to N - 1.
     methods
@@ -253,6 +259,8 @@ class _Sweep:
     """
 
     out: Place
+    checkpoint: Place | None = None
+    resume: Place | None = None
     seeds: Whole | None = None
     methods: str | None = None
     jobs: Whole | None = None
@@ -281,8 +289,8 @@ def pareto(
     Of a file it shows the models of ten targets, with AUC and gap on training, validation and test rows, says which one
     to take and how to train it, and sets the other ways to a fair model beside it.
 
-    Every configuration that ends is written to DIR/runs at once: started again after any end, the same command goes on
-    where it was.
+    Every run that ends is written to DIR/runs at once: started again after any end, the same command goes on where it
+    was.
 
     Parameters
     ----------
@@ -317,8 +325,8 @@ def reproduce(
 ) -> int:
     """Run the experiments of the paper: every data set, metric, model, method and seed, with its figures and tables.
 
-    Every configuration that ends is written to DIR/runs at once: started again after any end, the same command goes on
-    where it was.
+    Every run that ends is written to DIR/runs at once: started again after any end, the same command goes on where it
+    was.
 
     Parameters
     ----------
@@ -342,17 +350,21 @@ def _fronts(
     file: tuple[Mapping[str, str], _Columns] | None = None,
 ) -> int:
     """Run what was asked for, write the folder, and print its tables; ``file`` are the parts, and what is in them."""
-    from minmaxcon.results import to_json
+    from minmaxcon.results import check_file, to_json
 
     from .study import report as fronts
     from .study.own_front import own_report
     from .study.own_rows import own_rows
     from .study.study import FairAUCStudy
-    from .study.sweep import run_sweep
+    from .study.sweep import Runs, run_sweep
 
     if name != "fair_auc":
         raise mm.UnknownName("name", name, ("fair_auc",), "Only this problem has a study of fronts.")
-    fronts.check_out(asked.out)
+    for option in ("out", "checkpoint", "resume"):
+        if (folder := getattr(asked, option)) is not None:
+            fronts.check_out(folder, option)
+    check_file(asked.out / "summary.json", overwrite=True)
+    runs = Runs.of(asked.out, asked.checkpoint, asked.resume)
     methods = names_of("methods", asked.methods)
     seeds = _checked("seeds", asked.seeds, _MOST_SEEDS)
     jobs = _checked("jobs", asked.jobs, _MOST_JOBS) or os.cpu_count() or 1
@@ -370,7 +382,7 @@ def _fronts(
             sweep = run_sweep(
                 study,
                 planned.configurations,
-                asked.out / "runs",
+                runs,
                 jobs=jobs,
                 backend=asked.backend,
                 data_dir=None if asked.data_dir is None else str(asked.data_dir),
@@ -383,7 +395,9 @@ def _fronts(
             output.note(f"note: {note}")
         if sweep.interrupted:
             done = f"interrupted: {len(sweep.records)} of {sweep.total} configurations are finished and kept"
-            output.failure(f"{done}; run the same command again to go on.")
+            again = "run the same command again to go on."
+            rest = again if runs.option == "out" else f"go on with --resume {runs.folder.parent}."
+            output.failure(f"{done}; {rest}")
             return 1
         if own is None:
             found = fronts.report(study, planned, sweep)

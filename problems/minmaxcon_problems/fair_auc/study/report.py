@@ -499,7 +499,7 @@ def left_out(planned: Plan, label: Callable[[str], str]) -> str:
     return "".join(["\nNot run\n", *lines]) if lines else ""
 
 
-def check_out(out: str | Path) -> None:
+def check_out(out: str | Path, option: str = "out") -> None:
     """Refuse (InvalidInput) a path that is no folder, or a folder that holds what these commands do not write."""
     folder = Path(out)
     try:
@@ -507,15 +507,15 @@ def check_out(out: str | Path) -> None:
     except FileNotFoundError:
         if not folder.is_symlink():
             return
-        raise InvalidInput("out", str(out), "is a link to nothing; name another.") from None
+        raise InvalidInput(option, str(out), "is a link to nothing; name another.") from None
     except NotADirectoryError:
-        raise InvalidInput("out", str(out), "is no folder and cannot be one; name another.") from None
+        raise InvalidInput(option, str(out), "is no folder and cannot be one; name another.") from None
     except (OSError, ValueError) as failure:
         cause = getattr(failure, "strerror", None) or str(failure)
-        raise InvalidInput("out", str(out), f"cannot be read ({cause}); name another.") from failure
+        raise InvalidInput(option, str(out), f"cannot be read ({cause}); name another.") from failure
     for name in entries:
         if not _OURS.fullmatch(leftover(name) or name):
-            raise InvalidInput("out", str(out), f"holds {name!r}, which this command does not write; name another.")
+            raise InvalidInput(option, str(out), f"holds {name!r}, which this command does not write; name another.")
 
 
 def write_report(out: str | Path, found: Report) -> None:
@@ -524,6 +524,7 @@ def write_report(out: str | Path, found: Report) -> None:
     Raises InvalidInput where the disk refused.
     """
     folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     for name, content in found.files.items():
         write_file(folder / name, content, overwrite=True)

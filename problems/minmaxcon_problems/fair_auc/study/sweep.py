@@ -22,7 +22,7 @@ from minmaxcon.results import check_file, environment, in_parallel, one_thread, 
 
 from .study import FairAUCStudy, Panel
 
-__all__ = ["Configuration", "Sweep", "Tick", "read_run", "run_sweep", "write_run"]
+__all__ = ["Configuration", "Runs", "Sweep", "Tick", "read_run", "run_sweep", "write_run"]
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.+]+")
 _DIGEST = "blake2b"
@@ -59,11 +59,11 @@ def write_run(path: Path, configuration: Configuration, record: Mapping[str, Any
     write_file(path, text.encode(), overwrite=True)
 
 
-def read_run(path: Path, configuration: Configuration) -> dict[str, Any]:
+def read_run(path: Path, configuration: Configuration, option: str = "out") -> dict[str, Any]:
     """Return the record in a configuration's file.
 
     Raises DataError where the file is damaged, half-written or cannot be read, InvalidInput where it is whole and
-    another configuration or version wrote it.
+    another configuration or version wrote it; ``option`` is what named the folder above the file's.
     """
     if not path.is_file():  # who opens a pipe waits for ever
         raise DataError(str(path), "is no regular file.")
@@ -80,13 +80,51 @@ def read_run(path: Path, configuration: Configuration) -> dict[str, Any]:
                 f"holds {path.name} of a run with {name} = {content.get(name)!r}, this one has {expected!r}; "
                 "name another folder, or replace such files with --overwrite."
             )
-            raise InvalidInput("out", str(path.parent.parent), remedy)
+            raise InvalidInput(option, str(path.parent.parent), remedy)
     return content
 
 
 def _digest(content: Mapping[str, Any]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Where a sweep's files are written, ``folder``, and taken from where they are there already, ``begun``.
+
+    ``option`` is what named the folder above ``begun``.
+    """
+
+    folder: Path
+    begun: Path
+    option: str
+
+    @classmethod
+    def of(cls, out: Path, checkpoint: Path | None, resume: Path | None) -> Runs:
+        """Return those of a command's options: each names the folder above that of the files.
+
+        Without the others, files are written to ``out`` and taken from there; with ``resume`` alone both is so of it.
+
+        Raises
+        ------
+        InvalidInput
+            If ``resume`` holds no files and ``checkpoint`` is not the same, or ``checkpoint`` holds some and ``resume``
+            is not the same.
+        """
+
+        def holds(folder: Path) -> bool:
+            return any((folder / "runs").glob("*.json"))
+
+        same = checkpoint is not None and resume is not None and checkpoint.absolute() == resume.absolute()
+        if resume is not None and not same and not holds(resume):
+            raise InvalidInput("resume", str(resume), "holds no runs to go on from; name the folder of a sweep.")
+        if checkpoint is not None and not same and holds(checkpoint):
+            need = "holds runs already; resume from it, or name another folder."
+            raise InvalidInput("checkpoint", str(checkpoint), need)
+        begun = resume or checkpoint or out
+        option = "resume" if resume else "checkpoint" if checkpoint else "out"
+        return cls((checkpoint or begun) / "runs", begun / "runs", option)
 
 
 _QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
@@ -132,7 +170,7 @@ class Sweep:
 def run_sweep(
     study: FairAUCStudy,
     configurations: Sequence[Configuration],
-    folder: str | Path,
+    runs: str | Path | Runs,
     *,
     jobs: int = 1,
     data_dir: str | None = None,
@@ -140,15 +178,16 @@ def run_sweep(
     report: Callable[[Tick], Any] | None = None,
     backend: str = "loky",
 ) -> Sweep:
-    """Run configurations, each on one thread, and write ``folder/NAME.json`` as soon as one ends.
+    """Run configurations, each on one thread, and write NAME.json in the folder ``runs`` as soon as one ends.
 
-    Files of the same configuration and version are kept; damaged ones are computed again, and with ``overwrite`` also
-    those that another version or setting has left, which are refused otherwise. Numbers depend neither on the order nor
-    on ``jobs``, the processes at a time (with 1 no further process is started). ``report`` is called with a
-    :class:`Tick` after each configuration. ``backend`` is one of joblib: ``"loky"`` for processes of this machine,
-    ``"dask"`` for the workers of the cluster that ``DASK_SCHEDULER_ADDRESS`` names or of the client at hand, else of a
-    cluster on this machine, or another that was registered. Workers share the folder; a worker that dies loses what it
-    was at, which another one does, and nothing that has a file is done again.
+    Files of the same configuration and version are kept, and copied where :class:`Runs` begin in another folder;
+    damaged ones are computed again, and with ``overwrite`` also those that another version or setting has left, which
+    are refused otherwise. Numbers depend neither on the order nor on ``jobs``, the processes at a time (with 1 no
+    further process is started). ``report`` is called with a :class:`Tick` after each configuration. ``backend`` is one
+    of joblib: ``"loky"`` for processes of this machine, ``"dask"`` for the workers of the cluster that
+    ``DASK_SCHEDULER_ADDRESS`` names or of the client at hand, else of a cluster on this machine, or another that was
+    registered. Workers share the folder; a worker that dies loses what it was at, which another one does, and nothing
+    that has a file is done again.
 
     Raises InvalidInput, DataError or UnknownName for bad input, which other configurations would meet too, and for a
     file of another run in the folder; MinMaxConError where a process was killed. Other errors leave their configuration
@@ -160,14 +199,21 @@ def run_sweep(
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput("configurations", name, "occurs twice; give every configuration once.")
-    folder = Path(folder)
+    runs = runs if isinstance(runs, Runs) else Runs(Path(runs), Path(runs), "out")
+    folder = runs.folder
     paths = {one.name: folder / f"{one.name}.json" for one in configurations}
     for path in list(paths.values())[:1]:
         check_file(path, overwrite=True)
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder, ".json")
     notes: list[str] = []
-    waiting = [one for one in configurations if not _is_kept(paths[one.name], one, overwrite, notes)]
+    waiting = []
+    for one in configurations:
+        source = runs.begun / f"{one.name}.json"
+        if not _is_kept(source, one, runs.option, overwrite, notes):
+            waiting.append(one)
+        elif source != paths[one.name]:
+            write_file(paths[one.name], source.read_bytes(), overwrite=True)
     kept, total, began = len(configurations) - len(waiting), len(configurations), time.monotonic()
     tasks = [(study, one, paths[one.name], data_dir) for one in waiting]
     failures: dict[str, str] = {}
@@ -186,12 +232,12 @@ def run_sweep(
     return Sweep(records, total, kept, failures, interrupted, notes)
 
 
-def _is_kept(path: Path, one: Configuration, overwrite: bool, notes: list[str]) -> bool:
+def _is_kept(path: Path, one: Configuration, option: str, overwrite: bool, notes: list[str]) -> bool:
     """Return whether a file is there and stands; one that is damaged is noted."""
     if not path.exists():
         return False
     try:
-        read_run(path, one)
+        read_run(path, one, option)
     except DataError as failure:
         notes.append(f"{path.name} was computed again: {str(failure).removeprefix(f'{path}: ')}")
         return False

@@ -147,6 +147,79 @@ def test_ctrl_c_says_how_to_go_on(
     assert names(out) == {"runs"}
 
 
+@pytest.mark.usefixtures("outlined")
+@pytest.mark.parametrize("command", [("pareto", "fair_auc", *ONE), ("reproduce", "--data", "a9a", "--metric", "group")])
+def test_runs_have_a_folder_of_their_own(
+    call: Callable[..., Any],
+    tmp_path: Path,
+    install: Callable[[FakeStudy], None],
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+) -> None:
+    def run(self: FakeStudy, *arguments: Any, **options: Any) -> Any:
+        started.append(arguments)
+        if len(started) == 3:
+            raise KeyboardInterrupt
+        return plain_run(self, *arguments, **options)
+
+    def go(*options: str | Path) -> Any:
+        return call(*command, "--model", "linear", "--jobs", 1, "--quiet", "--json", *options)
+
+    install(FakeStudy())
+    kept, moved, out = (tmp_path / name for name in ("kept", "moved", "out"))
+    whole = json.loads(go("--out", tmp_path / "whole").out)
+    started: list[Any] = []
+    plain_run = FakeStudy.run
+    monkeypatch.setattr(FakeStudy, "run", run)
+    done = go("--checkpoint", kept, "--resume", kept, "--out", out)
+    assert (done.status, done.out) == (1, "")
+    assert done.err.endswith(f"2 of 18 configurations are finished and kept; go on with --resume {kept}.\n")
+    assert not out.exists()
+    begun = {path: path.stat().st_mtime_ns for path in (kept / "runs").iterdir()}
+    done = go("--checkpoint", moved, "--resume", kept, "--out", out)
+    assert json.loads(done.out) == {**whole, "kept": 2}
+    assert (len(started), names(out)) == (3 + 16, FILES - {"runs"} | {"fronts-linear.png"})
+    assert begun == {path: path.stat().st_mtime_ns for path in (kept / "runs").iterdir()}
+    assert json.loads(go("--resume", kept, "--out", out).out) == {**whole, "kept": 2}
+    ours = {path.name: path.read_bytes() for path in (tmp_path / "whole" / "runs").iterdir()}
+    assert all(ours == {path.name: path.read_bytes() for path in (one / "runs").iterdir()} for one in (kept, moved))
+    done = go("--checkpoint", kept, "--resume", kept, "--quick", "--out", out)
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert f"--resume='{kept}': holds a9a-group-linear-" in done.err.replace(str(kept)[:80], str(kept))
+
+
+@pytest.mark.usefixtures("install")
+def test_bad_folders_of_runs(call: Callable[..., Any], tmp_path: Path) -> None:
+    held, plain, other = (tmp_path / name for name in ("held", "plain", "other"))
+    (held / "runs").mkdir(parents=True)
+    (held / "runs" / "a9a-group-linear-max_gap-0.json").write_text("{")
+    (other / "runs").mkdir(parents=True)
+    (other / "thesis.tex").write_text("years of work")
+    plain.write_text("")
+    refused = {
+        ("--out", plain / "o", "--checkpoint", tmp_path / "new"): "is no folder and cannot be one",
+        ("--checkpoint", held): "--checkpoint=",
+        (
+            "--checkpoint",
+            held,
+            "--resume",
+            tmp_path / "none",
+        ): "holds no runs to go on from; name the folder of a sweep.",
+        ("--resume", tmp_path): "which this command does not write",
+        ("--resume", plain): "is no folder",
+        ("--resume", other): "'thesis.tex', which this command does not write",
+        ("--checkpoint", other, "--resume", other): "'thesis.tex', which this command does not write",
+        ("--checkpoint", held, "--resume", held, "--seeds", 0): "--seeds=0",
+        ("--checkpoint", tmp_path / "new", "--resume", held, "--methods", "maxgap"): "did you mean 'max_gap'?",
+    }
+    for options, words in refused.items():
+        done = call("pareto", "fair_auc", *ONE, *(() if "--out" in options else ("--out", tmp_path / "o")), *options)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        assert words in done.err
+    assert names(tmp_path) == {"held", "other", "plain"}
+    assert names(held / "runs") == {"a9a-group-linear-max_gap-0.json"}
+
+
 @pytest.mark.usefixtures("install")
 @pytest.mark.parametrize(
     "options,words",
