@@ -277,7 +277,7 @@ def _unpacked(path: str, content: bytes) -> tuple[Any, list[Any]]:
         raise CorruptCheckpoint(path, "is damaged or was changed: its content does not match its digest.")
     reader = _READERS.get(words[1])
     if reader is None:
-        known = f"this version of minmaxcon reads format {_FORMAT}"
+        known = f"this version of minmaxcon reads {b', '.join(_READERS).decode()}"
         raise CorruptCheckpoint(path, f"has format {words[1].decode(errors='replace'):.20}, and {known}.")
     try:
         return reader(body)
@@ -296,7 +296,7 @@ def _first_format(body: bytes) -> tuple[Any, list[Any]]:
 
 
 _READERS = {b"1": _first_format}
-"""How each format is read; a new one is added beside those before it."""
+"""How each format is read: a new one stands beside those before it, whose files can still be resumed from."""
 
 
 def _versions() -> dict[str, str]:

@@ -530,11 +530,29 @@ def test_a_newer_format_and_a_link_are_refused(tmp_path: Path, content: bytes) -
     keeper = reader(tmp_path)
     path = tmp_path / CHECKPOINT_FILE
     path.write_bytes(content.replace(b"checkpoint 1 ", b"checkpoint 9 ", 1))
-    with pytest.raises(mm.CorruptCheckpoint, match="has format 9, and this version of minmaxcon reads format 1"):
+    with pytest.raises(mm.CorruptCheckpoint, match="has format 9, and this version of minmaxcon reads 1"):
         keeper.read()
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(mm.CorruptCheckpoint, match="is no file that a solve wrote"):
+        keeper.read()
+
+
+def test_a_file_of_an_older_format_is_read(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next format is written, and those of before are read; a reader that is missing is named."""
+    keeper = reader(tmp_path)
+    path = tmp_path / CHECKPOINT_FILE
+    path.write_bytes(content)
+    monkeypatch.setattr(module, "_FORMAT", 2)
+    monkeypatch.setitem(module._READERS, b"2", module._READERS[b"1"])
+    saved = keeper.read()
+    keeper.write(saved.state, saved.seconds)
+    first, _, body = path.read_bytes().partition(b"\n")
+    assert (first[:23], body) == (b"minmaxcon-checkpoint 2 ", content.partition(b"\n")[2])
+    assert keeper.read().seconds == saved.seconds
+    monkeypatch.delitem(module._READERS, b"1")
+    path.write_bytes(content)
+    with pytest.raises(mm.CorruptCheckpoint, match="has format 1, and this version of minmaxcon reads 2"):
         keeper.read()
 
 
