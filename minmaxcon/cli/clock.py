@@ -1,4 +1,4 @@
-"""The clock of a command: it starts with the command, and rings where loading takes longer than the time limit."""
+"""The clock of a command: it starts with the command, and rings at the time limit of loading, or of a check."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ _LONGEST = 1e8
 """Seconds, about three years, that the timer of every system can count."""
 
 
+_AWAITED = {"solve": "the problem was imported and loaded", "verify": "every claim was checked"}
+"""By command that has a limit: what must have happened before its clock rings."""
+
+
 class LateError(MinMaxConError):
-    """The time limit was reached before there was a problem to solve."""
+    """The time limit was reached before there was a problem to solve, or before a result was checked."""
 
 
 class Clock:
@@ -33,6 +37,8 @@ class Clock:
     ----------
     limit : float
         Seconds.
+    command : str
+        The command that it is of.
 
     Examples
     --------
@@ -43,8 +49,8 @@ class Clock:
     False
     """
 
-    def __init__(self, limit: float = math.inf) -> None:
-        self.limit, self.rung = limit, False
+    def __init__(self, limit: float = math.inf, command: str = "solve") -> None:
+        self.limit, self.rung, self._command = limit, False, command
         self._began = time.perf_counter()
         self._before: tuple[Any, tuple[float, float], float] | None = None
 
@@ -62,8 +68,8 @@ class Clock:
     def late(self) -> LateError:
         """The error that says so."""
         return LateError(
-            f"the time limit of {self.limit:g} s was reached after {self.seconds:.1f} s, before the problem was "
-            "imported and loaded; give more time. Nothing was written."
+            f"the time limit of {self.limit:g} s was reached after {self.seconds:.1f} s, before "
+            f"{_AWAITED[self._command]}; give more time. Nothing was written."
         )
 
     @contextmanager
@@ -119,11 +125,13 @@ def current_clock() -> Clock:
 
 @contextmanager
 def command_clock(words: Sequence[str]) -> Iterator[Clock]:
-    """Start the clock of a command line, with its time limit where it is one that solves.
+    """Start the clock of a command line, with its time limit where it is one that solves or verifies.
 
-    Raises LateError where the limit is reached before the problem is loaded, whatever that code makes of it.
+    Raises LateError where the limit is reached before the problem is loaded, or a result verified, whatever that code
+    makes of it.
     """
-    clock = Clock(_limit(words))
+    command = next((word for word in words if not word.startswith("-")), "")
+    clock = Clock(_limit(words), command) if command in _AWAITED else Clock()
     token = _CURRENT.set(clock)
     try:
         with clock.ringing():
@@ -140,8 +148,6 @@ def command_clock(words: Sequence[str]) -> Iterator[Clock]:
 
 def _limit(words: Sequence[str]) -> float:
     """Return the limit that words give, before they are parsed; what is no limit is refused when they are."""
-    if next((word for word in words if not word.startswith("-")), None) != "solve":
-        return math.inf
     found = math.inf
     for word, after in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")

@@ -6,13 +6,21 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from minmaxcon.checks import number
 from minmaxcon.cli.options import Flag, Place
 from minmaxcon.cli.output import Output, table
 
 __all__ = ["verify"]
 
 
-def verify(folder: Annotated[Place, Parameter(name="DIR")], /, *, json: Flag = False, quiet: Flag = False) -> int:
+def verify(
+    folder: Annotated[Place, Parameter(name="DIR")],
+    /,
+    *,
+    time_limit: float | None = None,
+    json: Flag = False,
+    quiet: Flag = False,
+) -> int:
     """Check what a result claims, from its point, its multipliers and the data, without the solvers.
 
     The problem is loaded by the options in result.json, relative paths from the current folder. Objective, constraints,
@@ -25,6 +33,9 @@ def verify(folder: Annotated[Place, Parameter(name="DIR")], /, *, json: Flag = F
     ----------
     folder
         The result folder.
+    time_limit
+        The check ends after this many seconds, and then confirms nothing. What a result claims of a stream is checked
+        by as many samples as it names.
     json
         Print the findings as JSON on standard output, and nothing else there.
     quiet
@@ -33,6 +44,8 @@ def verify(folder: Annotated[Place, Parameter(name="DIR")], /, *, json: Flag = F
     from minmaxcon.results.records import to_json
     from minmaxcon.results.verification import verify as check
 
+    if time_limit is not None:
+        number("time_limit", time_limit, "must be a positive number of seconds.", above=0.0)  # the clock has it
     output = Output(json=json, quiet=quiet)
     with output.guarded():
         found = check(folder)

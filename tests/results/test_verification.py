@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -289,6 +290,28 @@ def test_no_false_claim_on_a_stream_is_confirmed(
 
 def gap_of(told: dict[str, Any]) -> float:
     return float(told["certificate"]["upper"] - told["certificate"]["lower"])
+
+
+@pytest.mark.parametrize("limit", ["0.3", "-1"])
+def test_a_check_ends_at_its_time_limit(
+    limit: str,
+    streamed: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many samples of an endless stream a forged result says that the solve has read."""
+    told = copy.deepcopy(streamed)
+    told["evidence"]["samples"] = 10**15
+    (tmp_path / "result.json").write_text(json.dumps(told))
+    monkeypatch.setattr("minmaxcon.results.verification.load_problem", lambda *_, **__: half_space()[0])
+    began = time.perf_counter()
+    status, (out, err) = main(["verify", str(tmp_path), f"--time-limit={limit}"]), capsys.readouterr()
+    assert time.perf_counter() - began < 5.0
+    late = r"the time limit of 0\.3 s was reached after [\d.]+ s, before every claim was checked; give more time\."
+    words = {"0.3": late, "-1": r"error: --time-limit=-1\.0: must be a positive number of seconds\."}
+    assert re.match(f"minmaxcon: {words[limit]}", err), err
+    assert (status, out, err.count("\n")) == (1 if limit == "0.3" else 2, "", 1)
 
 
 def test_a_stream_that_ends_confirms_nothing(streamed: dict[str, Any], tmp_path: Path) -> None:
