@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from tests.promises import promises, select
 
@@ -27,6 +30,21 @@ def test_versions_of_python_are_those_of_the_classifiers() -> None:
     versions = [text.rpartition(" ")[2] for text in PROJECT["classifiers"] if text.startswith("Programming Language")]
     assert [version for version in versions if "." in version] == ["3.11", "3.12", "3.13"]
     assert PROJECT["requires-python"] == ">=3.11"
+
+
+def test_every_pinned_version_takes_the_oldest_python() -> None:
+    """Distributions ship first releases, such as 3.11.2: a version that needs a later one cannot be installed there."""
+    pinned = {line.partition("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    oldest = Version(f"{PROJECT['requires-python'].removeprefix('>=')}.0")
+    seen, refused = 0, []
+    for found in importlib.metadata.distributions():
+        name, needs = found.metadata["Name"], found.metadata["Requires-Python"]
+        if name.lower().replace("_", "-") in pinned:
+            seen += 1
+            if needs is not None and oldest not in SpecifierSet(needs):
+                refused.append(f"{name} {found.version} needs Python {needs}")
+    assert seen > 20
+    assert refused == []
 
 
 def test_every_promise_has_its_tests() -> None:
