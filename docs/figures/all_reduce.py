@@ -1,7 +1,8 @@
 """The cost of averaging over processes: ``torchrun --nproc-per-node=2 docs/figures/all_reduce.py``.
 
-Prints the median time of one reduction, and of a step of SMD with and without averaging for growing batches. The
-process's own processor time stands beside the clock, which tells little on a machine that others use too.
+Prints the median time of one reduction, and of a step of SMD with and without averaging for growing batches, and how
+many samples a second the processes take for each that one takes. The process's own processor time stands beside the
+clock, which tells little on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from minmaxcon.distributed import distribute, join
 from minmaxcon_problems.fair_auc import build_problem, dataset_from, resolve_metric
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 
-FEATURES, ROWS = 50, 20_000
+FEATURES, ROWS, STEPS = 50, 200_000, 20
 
 
 def timed(work: Callable[[], Any], times: int) -> tuple[float, float]:
@@ -42,8 +43,9 @@ def main() -> None:
     alone = build_problem(dataset_from(rows), resolve_metric("inter_group"), 0.1)
     both = distribute(alone, processes, sharded=False)
     lines = [("one reduction of 60 numbers", *timed(lambda: processes.total(np.zeros(60)), 500))]
-    for batch in (100, 1000, 10_000):
-        oracle = mm.SMD(steps=50, batch_size=batch)
+    gains = []
+    for batch in (100, 1000, 10_000, 100_000):
+        oracle = mm.SMD(steps=STEPS, batch_size=batch)
         for name, problem in (("alone", alone), ("averaged", both)):
             level = problem.at_level(0.3)
             start = mm.Start(problem.start_point(1), None, mm.Position.start(np.random.default_rng(0)))
@@ -52,11 +54,14 @@ def main() -> None:
                 oracle.advance(oracle.begin(level, start))
 
             clock, own = timed(steps, 9)
-            lines.append((f"a step, batch {batch:,} a process, {name}", clock / 50, own / 50))
+            lines.append((f"a step, batch {batch:,} a process, {name}", clock / STEPS, own / STEPS))
+        gains.append((batch, processes.count * lines[-2][1] / lines[-1][1]))
     if processes.leader:
         print(f"{'microseconds':44} {'clock':>8} {'processor':>10}")
         for name, clock, own in lines:
             print(f"{name:44} {clock:8.0f} {own:10.0f}")
+        for batch, gain in gains:
+            print(f"batch {batch:,} a process: {gain:.2f} times the samples a second of one process")
     processes.leave()
 
 

@@ -102,11 +102,16 @@ def stratified_split_indices(
         Fractions that are not positive or do not sum to 1, or a seed that is none.
     """
     _cumulative(fractions)
-    _, stratum = np.unique(np.asarray(strata), axis=0, return_inverse=True)
+    columns = np.asarray(strata)
+    stratum = np.zeros(len(columns), dtype=np.int64)
+    for column in columns.reshape(len(columns), -1).T if columns.size else ():
+        # One column after another, since whole rows take many times as long to sort. Both factors are at most n.
+        values, codes = np.unique(column, return_inverse=True)
+        stratum = np.unique(stratum * len(values) + codes, return_inverse=True)[1]
     order = _generator(seed).permutation(stratum.size)
     parts: list[list[Indices]] = [[] for _ in fractions]
     for value in range(int(stratum.max(initial=-1)) + 1):
-        members = order[stratum.ravel()[order] == value]
+        members = order[stratum[order] == value]
         for part, chosen in zip(parts, np.split(members, np.cumsum(_sizes(members.size, fractions))[:-1]), strict=True):
             part.append(chosen)
     return tuple(np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *part])) for part in parts)
