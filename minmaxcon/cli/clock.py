@@ -21,9 +21,8 @@ _AGAIN = 0.5
 _LONGEST = 1e8
 """Seconds, about three years, that the timer of every system can count."""
 
-
 _AWAITED = {"solve": "the problem was imported and loaded", "verify": "every claim was checked"}
-"""By command that has a limit: what must have happened before its clock rings."""
+"""By command that has a limit: what must have happened by then."""
 
 
 class LateError(MinMaxConError):
@@ -74,7 +73,7 @@ class Clock:
 
     @contextmanager
     def ringing(self) -> Iterator[None]:
-        """Raise LateError once the limit is reached, wherever the main thread then is, until :meth:`loaded` is called.
+        """Raise LateError once the limit is reached, wherever the main thread then is, until :meth:`stop` is called.
 
         By SIGALRM, where the system has it; elsewhere, and while other code than Python's runs, at the next occasion.
         """
@@ -84,8 +83,11 @@ class Clock:
         finally:
             self._disarm()
 
-    def loaded(self) -> None:
-        """Stop ringing: from here on the solver looks at the time itself. Raises LateError if the limit is reached."""
+    def stop(self) -> None:
+        """Stop ringing: what it is for is done. Raises LateError if that was after the limit.
+
+        So a limit holds in other threads, too, and where an error that it raised was swallowed.
+        """
         self._disarm()
         if self.over:
             self.rung = True

@@ -129,7 +129,7 @@ def solve(
         if processes is not None and not isinstance(loaded.problem.data, Shards):
             loaded = replace(loaded, problem=distribute(loaded.problem, processes, sharded=False))
         chosen, method = _chosen(loaded.problem, solver, settings)
-        clock.loaded()
+        clock.stop()  # from here on the solver looks at the time itself
         limits: dict[str, Any] = {"seed": seed, "time_limit": time_limit, "every": every}
         kept: dict[str, Any] = {"checkpoint": checkpoint, "resume": resume, "elapsed": clock.seconds}
         solution = mm.solve(loaded.problem, method, **limits, **kept, callbacks=output.progress())

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from minmaxcon.checks import number
+from minmaxcon.cli.clock import current_clock
 from minmaxcon.cli.options import Flag, Place
 from minmaxcon.cli.output import Output, table
 
@@ -34,8 +35,8 @@ def verify(
     folder
         The result folder.
     time_limit
-        The check ends after this many seconds, and then confirms nothing. What a result claims of a stream is checked
-        by as many samples as it names.
+        The check ends after this many seconds, with exit status 1, and then confirms nothing. What a result claims of a
+        stream is checked by as many samples as it names.
     json
         Print the findings as JSON on standard output, and nothing else there.
     quiet
@@ -49,6 +50,7 @@ def verify(
     output = Output(json=json, quiet=quiet)
     with output.guarded():
         found = check(folder)
+    current_clock().stop()  # before anything is printed, of which half would be worse than nothing
     good = all(one.confirmed for one in found)
     if json:
         rows = [{name: getattr(one, name) for name in ("run", "claim", "confirmed", "text")} for one in found]

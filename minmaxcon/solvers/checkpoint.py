@@ -277,7 +277,7 @@ def _unpacked(path: str, content: bytes) -> tuple[Any, list[Any]]:
         raise CorruptCheckpoint(path, "is damaged or was changed: its content does not match its digest.")
     reader = _READERS.get(words[1])
     if reader is None:
-        known = f"this version of minmaxcon reads {b', '.join(_READERS).decode()}"
+        known = f"this version of minmaxcon reads format {b' or '.join(_READERS).decode()}"
         raise CorruptCheckpoint(path, f"has format {words[1].decode(errors='replace'):.20}, and {known}.")
     try:
         return reader(body)

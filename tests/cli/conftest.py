@@ -78,7 +78,7 @@ def solve_table(call: Callable[..., Called], table: Path) -> Callable[..., Calle
 def limit_of_the_solve(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a time limit count from where the solve begins, so that it is short whatever loading takes."""
     monkeypatch.setattr("minmaxcon.cli.clock._limit", lambda _: math.inf)
-    clock = SimpleNamespace(loaded=lambda: None, seconds=0.0, over=False)
+    clock = SimpleNamespace(stop=lambda: None, seconds=0.0, over=False)
     monkeypatch.setattr("minmaxcon.cli.solve.current_clock", lambda: clock)
 
 

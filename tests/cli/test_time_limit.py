@@ -160,5 +160,5 @@ def test_without_signals_the_limit_is_looked_at_after_loading(monkeypatch: pytes
     with clock.ringing():
         time.sleep(0.02)
         with pytest.raises(LateError, match=r"the time limit of 0\.01 s was reached"):
-            clock.loaded()
+            clock.stop()
     assert current_clock().limit == float("inf")

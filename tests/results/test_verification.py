@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +23,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.cli import main
 from minmaxcon.results import measure, model_bytes, record, to_json
-from minmaxcon.results.verification import verify
+from minmaxcon.results.verification import Finding, verify
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
 from tests.figures import Figure
 from tests.normal_stream import half_space, true_values
@@ -312,6 +314,33 @@ def test_a_check_ends_at_its_time_limit(
     words = {"0.3": late, "-1": r"error: --time-limit=-1\.0: must be a positive number of seconds\."}
     assert re.match(f"minmaxcon: {words[limit]}", err), err
     assert (status, out, err.count("\n")) == (1 if limit == "0.3" else 2, "", 1)
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_limit_that_was_not_heard_holds_before_anything_is_printed(
+    thread: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the code of a plug-in swallows the error, and in a thread, where no signal comes."""
+    begun: list[Any] = []
+
+    def check(folder: Path) -> list[Finding]:
+        begun.append(folder)
+        with contextlib.suppress(Exception):
+            time.sleep(0.5)
+        return [Finding(0, "objective", True, "computed again.")]
+
+    monkeypatch.setattr("minmaxcon.results.verification.verify", check)
+    done: list[int] = []
+    words = ["verify", str(tmp_path), "--time-limit", "0.4", "--json"]
+    work = threading.Thread(target=lambda: done.append(main(words)))
+    if thread:
+        work.start()
+        work.join()
+    else:
+        work.run()
+    out, err = capsys.readouterr()
+    assert (done, out, begun) == ([1], "", [tmp_path])
+    assert re.match(r"minmaxcon: the time limit of 0\.4 s was reached", err), err
 
 
 def test_a_stream_that_ends_confirms_nothing(streamed: dict[str, Any], tmp_path: Path) -> None:

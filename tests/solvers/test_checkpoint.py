@@ -530,7 +530,7 @@ def test_a_newer_format_and_a_link_are_refused(tmp_path: Path, content: bytes) -
     keeper = reader(tmp_path)
     path = tmp_path / CHECKPOINT_FILE
     path.write_bytes(content.replace(b"checkpoint 1 ", b"checkpoint 9 ", 1))
-    with pytest.raises(mm.CorruptCheckpoint, match="has format 9, and this version of minmaxcon reads 1"):
+    with pytest.raises(mm.CorruptCheckpoint, match="has format 9, and this version of minmaxcon reads format 1"):
         keeper.read()
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
@@ -552,7 +552,7 @@ def test_a_file_of_an_older_format_is_read(tmp_path: Path, content: bytes, monke
     assert keeper.read().seconds == saved.seconds
     monkeypatch.delitem(module._READERS, b"1")
     path.write_bytes(content)
-    with pytest.raises(mm.CorruptCheckpoint, match="has format 1, and this version of minmaxcon reads 2"):
+    with pytest.raises(mm.CorruptCheckpoint, match="has format 1, and this version of minmaxcon reads format 2"):
         keeper.read()
 
 

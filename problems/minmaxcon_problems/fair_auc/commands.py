@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -379,16 +380,17 @@ def _fronts(
             panels = {**panels, "data": [own.name]}
         planned = fronts.plan(study, name, **panels, methods=methods, seeds=seeds, quick=asked.quick)
         try:
-            sweep = run_sweep(
-                study,
-                planned.configurations,
-                runs,
-                jobs=jobs,
-                backend=asked.backend,
-                data_dir=None if asked.data_dir is None else str(asked.data_dir),
-                overwrite=asked.overwrite,
-                report=lambda tick: line(_told(tick), done=tick.done == tick.total),
-            )
+            with runs.named():
+                sweep = run_sweep(
+                    study,
+                    planned.configurations,
+                    runs,
+                    jobs=jobs,
+                    backend=asked.backend,
+                    data_dir=None if asked.data_dir is None else str(asked.data_dir),
+                    overwrite=asked.overwrite,
+                    report=lambda tick: line(_told(tick), done=tick.done == tick.total),
+                )
         finally:
             line.end()
         for note in sweep.notes:
@@ -396,7 +398,7 @@ def _fronts(
         if sweep.interrupted:
             done = f"interrupted: {len(sweep.records)} of {sweep.total} configurations are finished and kept"
             again = "run the same command again to go on."
-            rest = again if runs.option == "out" else f"go on with --resume {runs.folder.parent}."
+            rest = again if runs.option == "out" else f"go on with --resume {shlex.quote(str(runs.folder.parent))}."
             output.failure(f"{done}; {rest}")
             return 1
         if own is None:

@@ -9,10 +9,11 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -93,38 +94,54 @@ def _digest(content: Mapping[str, Any]) -> str:
 class Runs:
     """Where a sweep's files are written, ``folder``, and taken from where they are there already, ``begun``.
 
-    ``option`` is what named the folder above ``begun``.
+    ``option`` is what named the folder above ``begun``, and ``written`` that above ``folder``. Where ``required``, at
+    least one file must be there already.
     """
 
     folder: Path
     begun: Path
-    option: str
+    option: str = "out"
+    written: str = "out"
+    required: bool = False
 
     @classmethod
     def of(cls, out: Path, checkpoint: Path | None, resume: Path | None) -> Runs:
         """Return those of a command's options: each names the folder above that of the files.
 
-        Without the others, files are written to ``out`` and taken from there; with ``resume`` alone both is so of it.
+        Without the others, files are written to ``out`` and taken from there; with ``resume`` alone, to it and from it.
+        Where ``checkpoint`` is the same folder, work begins where there are none yet.
 
         Raises
         ------
         InvalidInput
-            If ``resume`` holds no files and ``checkpoint`` is not the same, or ``checkpoint`` holds some and ``resume``
-            is not the same.
+            If one folder lies in another, which would then be refused when the command goes on; if ``checkpoint`` holds
+            files and ``resume`` is not the same.
         """
-
-        def holds(folder: Path) -> bool:
-            return any((folder / "runs").glob("*.json"))
-
-        same = checkpoint is not None and resume is not None and checkpoint.absolute() == resume.absolute()
-        if resume is not None and not same and not holds(resume):
-            raise InvalidInput("resume", str(resume), "holds no runs to go on from; name the folder of a sweep.")
-        if checkpoint is not None and not same and holds(checkpoint):
+        given = {"out": out, "checkpoint": checkpoint, "resume": resume}
+        places = {option: folder.resolve() for option, folder in given.items() if folder is not None}
+        for inner, outer in permutations(places, 2):
+            if places[outer] in places[inner].parents:
+                need = f"lies in the folder of --{outer}, which must hold nothing else; name another."
+                raise InvalidInput(inner, str(given[inner]), need)
+        if resume is not None and places["resume"] == places.get("checkpoint"):
+            return cls(resume / "runs", resume / "runs", "resume", "resume")
+        if checkpoint is not None and any((checkpoint / "runs").glob("*.json")):
             need = "holds runs already; resume from it, or name another folder."
             raise InvalidInput("checkpoint", str(checkpoint), need)
-        begun = resume or checkpoint or out
-        option = "resume" if resume else "checkpoint" if checkpoint else "out"
-        return cls((checkpoint or begun) / "runs", begun / "runs", option)
+        begun = "resume" if resume else "checkpoint" if checkpoint else "out"
+        written = "checkpoint" if checkpoint else begun
+        runs = {option: folder / "runs" for option, folder in given.items() if folder is not None}
+        return cls(runs[written], runs[begun], begun, written, required=resume is not None)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Name the option of the folder where a file of it is refused, which :func:`write_file` calls ``out``."""
+        try:
+            yield
+        except InvalidInput as failure:
+            if failure.argument != "out":
+                raise
+            raise InvalidInput(self.written, failure.value, failure.remedy) from failure
 
 
 _QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
@@ -199,21 +216,20 @@ def run_sweep(
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput("configurations", name, "occurs twice; give every configuration once.")
-    runs = runs if isinstance(runs, Runs) else Runs(Path(runs), Path(runs), "out")
-    folder = runs.folder
-    paths = {one.name: folder / f"{one.name}.json" for one in configurations}
+    runs = runs if isinstance(runs, Runs) else Runs(Path(runs), Path(runs))
+    sources, paths = ({one.name: at / f"{one.name}.json" for one in configurations} for at in (runs.begun, runs.folder))
+    if runs.required and not any(path.exists() for path in sources.values()):
+        need = f"holds no run of this command, such as {configurations[0].name}.json in runs; name another folder."
+        raise InvalidInput(runs.option, str(runs.begun.parent), need)
     for path in list(paths.values())[:1]:
         check_file(path, overwrite=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder, ".json")
     notes: list[str] = []
-    waiting = []
-    for one in configurations:
-        source = runs.begun / f"{one.name}.json"
-        if not _is_kept(source, one, runs.option, overwrite, notes):
-            waiting.append(one)
-        elif source != paths[one.name]:
-            write_file(paths[one.name], source.read_bytes(), overwrite=True)
+    waiting = [one for one in configurations if not _is_kept(sources[one.name], one, runs.option, overwrite, notes)]
+    runs.folder.mkdir(parents=True, exist_ok=True)  # when nothing is refused any more
+    remove_leftovers(runs.folder, ".json")
+    if runs.begun != runs.folder:
+        for name in sorted(paths.keys() - {one.name for one in waiting}):
+            write_file(paths[name], sources[name].read_bytes(), overwrite=True)
     kept, total, began = len(configurations) - len(waiting), len(configurations), time.monotonic()
     tasks = [(study, one, paths[one.name], data_dir) for one in waiting]
     failures: dict[str, str] = {}

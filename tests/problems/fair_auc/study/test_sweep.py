@@ -23,7 +23,7 @@ from minmaxcon_problems.fair_auc.baselines import Track
 from minmaxcon_problems.fair_auc.study.report import plan
 from minmaxcon_problems.fair_auc.study.runs import thinned_together
 from minmaxcon_problems.fair_auc.study.study import FairAUCStudy, Panel
-from minmaxcon_problems.fair_auc.study.sweep import Configuration, Tick, read_run, run_sweep, write_run
+from minmaxcon_problems.fair_auc.study.sweep import Configuration, Runs, Tick, read_run, run_sweep, write_run
 from tests.figures import Figure
 
 from .fake_study import FakeStudy, configurations
@@ -220,6 +220,26 @@ def test_files_of_other_runs_are_refused_or_replaced(tmp_path: Path, monkeypatch
     monkeypatch.setattr(mm, "__version__", "9.9.9")
     with pytest.raises(mm.InvalidInput, match=r"minmaxcon = '.*', this one has '9.9.9'"):
         run_sweep(FakeStudy(), configurations(1), folder)
+
+
+def test_a_folder_is_resumed_from_whole_or_not_at_all(tmp_path: Path) -> None:
+    """What agrees is not copied either where a file of another run is beside it; links and spellings are one folder."""
+    kept, fresh, out, link = (tmp_path / name for name in ("kept", "fresh", "out", "link"))
+    run_sweep(FakeStudy(), configurations(1), kept / "runs")
+    run_sweep(FakeStudy(), configurations(1, quick=True), tmp_path / "quick")
+    link.symlink_to(kept)
+    times = [path.stat().st_mtime_ns for path in sorted((kept / "runs").iterdir())]
+    for one, other in ((link, kept), (kept, link), (tmp_path / "out" / ".." / "kept", kept)):
+        assert run_sweep(FakeStudy(), configurations(1), Runs.of(out, one, other)).kept == len(times)
+    assert times == [path.stat().st_mtime_ns for path in sorted((kept / "runs").iterdir())]
+    last = f"{configurations(1)[-1].name}.json"
+    (kept / "runs" / last).write_bytes((tmp_path / "quick" / last).read_bytes())
+    runs = Runs.of(out, fresh, kept)
+    with pytest.raises(mm.InvalidInput, match=f"^resume=.*: holds {last} of a run with quick = True, this one has Fal"):
+        run_sweep(FakeStudy(), configurations(1), runs)
+    assert not fresh.exists()
+    assert run_sweep(FakeStudy(), configurations(1), runs, overwrite=True).kept == len(times) - 1
+    assert len(list((fresh / "runs").iterdir())) == len(times)
 
 
 def test_threads_give_what_processes_give(tmp_path: Path, whole: dict[str, bytes]) -> None:
