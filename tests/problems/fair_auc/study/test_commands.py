@@ -201,6 +201,7 @@ def test_bad_folders_of_runs(call: Callable[..., Any], tmp_path: Path) -> None:
     (blocked / "runs").write_text("")
     (bank / "runs").mkdir(parents=True)
     (bank / "runs" / "bank-group-linear-max_gap-0.json").write_text("{")
+    (tmp_path / "sealed" / "summary.json").mkdir(parents=True)
     none, new = "holds no run of this command, such as a9a-group-linear-max_gap-0.json in runs", tmp_path / "new"
     refused = {
         ("--out", plain / "o", "--checkpoint", new): "is no folder and cannot be one",
@@ -211,6 +212,7 @@ def test_bad_folders_of_runs(call: Callable[..., Any], tmp_path: Path) -> None:
         ("--checkpoint", new, "--resume", new, "--out", new / "paper"): "--out=",
         ("--resume", held, "--checkpoint", held / "more"): "lies in the folder of --resume",
         ("--checkpoint", blocked): "--checkpoint=",
+        ("--out", tmp_path / "sealed", "--checkpoint", new): "exists and is no regular file",
         ("--resume", tmp_path): "which this command does not write",
         ("--resume", plain): "is no folder",
         ("--resume", other): "'thesis.tex', which this command does not write",
@@ -222,7 +224,7 @@ def test_bad_folders_of_runs(call: Callable[..., Any], tmp_path: Path) -> None:
         done = call("pareto", "fair_auc", *ONE, *(() if "--out" in options else ("--out", tmp_path / "o")), *options)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
         assert words in done.err
-    assert names(tmp_path) == {"held", "other", "plain", "blocked", "bank"}
+    assert names(tmp_path) == {"held", "other", "plain", "blocked", "bank", "sealed"}
     assert names(held / "runs") == {"a9a-group-linear-max_gap-0.json"}
 
 
