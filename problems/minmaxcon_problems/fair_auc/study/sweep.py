@@ -77,12 +77,20 @@ def read_run(path: Path, configuration: Configuration, option: str = "out") -> d
         raise DataError(str(path), "is damaged: its content does not match its digest.")
     for name, expected in configuration.stamp().items():
         if content.get(name) != expected:
+            what, was, now = _difference(name, content.get(name), expected)
             remedy = (
-                f"holds {path.name} of a run with {name} = {content.get(name)!r}, this one has {expected!r}; "
+                f"holds {path.name} of a run with {what} = {was!r}, this one has {now!r}; "
                 "name another folder, or replace such files with --overwrite."
             )
             raise InvalidInput(option, str(path.parent.parent), remedy)
     return content
+
+
+def _difference(name: str, was: Any, now: Any) -> tuple[str, Any, Any]:
+    """Return what differs and how: of two mappings with the same keys the first entry that does."""
+    if isinstance(was, Mapping) and isinstance(now, Mapping) and was.keys() == now.keys():
+        return next(_difference(f"{name}, {key}", was[key], now[key]) for key in now if was[key] != now[key])
+    return name, was, now
 
 
 def _digest(content: Mapping[str, Any]) -> str:
