@@ -526,6 +526,15 @@ def test_an_archive_that_no_numpy_wrote_is_refused(tmp_path: Path, content: byte
     assert str(refusal.value).isprintable()
 
 
+def test_one_folder_in_two_spellings_begins_where_there_is_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {"checkpoint": "kept", "resume": tmp_path / "kept"}
+    first = mm.solve(mm.load_problem("toy"), SOLVER, budget=200, **folders)
+    assert same(mm.solve(mm.load_problem("toy"), SOLVER, budget=200, **folders), first)
+
+
 def test_a_newer_format_and_a_link_are_refused(tmp_path: Path, content: bytes) -> None:
     keeper = reader(tmp_path)
     path = tmp_path / CHECKPOINT_FILE
