@@ -142,7 +142,7 @@ def fit_rows(
     strength = alpha / total if path is None else path.noise
     kind: dict[str, Any] = {"ridge" if isinstance(model, mm.Linear) else "decay": strength}
     signs = _signs(estimator, own, way, model, width)
-    asked = replace(asked, target=replace(asked.target, model=model, signs=signs, **kind))
+    asked = replace(asked, target=replace(asked.target, model=model, signs=signs, shifts=shifts, **kind))
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     known: dict[Any, tuple[AUCEstimate, AUCEstimate]] = {}
     folds = _folds(rows, asked.target) if constrained and asked.target.demand == "new_rows" else []

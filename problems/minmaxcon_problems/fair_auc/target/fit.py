@@ -498,7 +498,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
             parts = zip(made, smooth(made), wanted, strict=True)
             return [_Candidate(run, judge.on_train(run), float(gap), float(goal)) for run, gap, goal in parts]
 
-        found = _closer(found, goals, solve)
+        found = _closer(_without_shifts(found, judge, goals, solve), goals, solve)
     best = max(found.goals, key=judge.area)
     free_area, best_area = judge.area(found.free), judge.area(best)
     if found.interrupted or best_area <= free_area + _BETTER:
@@ -530,18 +530,43 @@ def _closer(found: _Candidates, goals: Any, solve: Callable[[Any, Any], list[_Ca
         for j, one in enumerate(found.goals)
         if one.run.status is mm.Status.OUT_OF_REACH and one.gap > abs(goals[j]) + _FAR
     ]
-    if not far:
+    if found.interrupted or not far:
         return found
     strictest, free = max(min(abs(goals[j]) for j in far), _MARGIN), found.free.gap
     between = solve(np.geomspace(strictest, max(free, 2.0 * strictest), _BETWEEN + 2)[1:-1], found.free.run.x)
     found = replace(found, others=(*found.others, *between))
     if any(one.run.status is mm.Status.INTERRUPTED for one in between):
         return replace(found, interrupted=True)
-    fairest, kept = min(found.every, key=lambda one: one.gap), list(found.goals)
-    again = solve(goals[far], fairest.run.x)
-    for j, one in zip(far, again, strict=True):
+    fairest = min(found.every, key=lambda one: one.gap)
+    return _again(found, far, goals, solve, fairest.run.x)
+
+
+def _without_shifts(
+    found: _Candidates, judge: _Judge, goals: Any, solve: Callable[[Any, Any], list[_Candidate]]
+) -> _Candidates:
+    """Look again for models of goals that were missed, from the one without a target less its shifts between groups.
+
+    The way from that model may end among large shifts, where no gap can fall without another's rising, though a model
+    without any shift meets the goal.
+    """
+    missed = [j for j, one in enumerate(found.goals) if one.run.status is mm.Status.OUT_OF_REACH]
+    model, shifts = judge.target.model_for(judge.train), judge.target.shifts
+    if not (missed and shifts and isinstance(model, mm.Linear)):
+        return found
+    start = found.free.run.x.copy()
+    start[model.dimension - shifts : model.dimension] = 0.0
+    return _again(found, missed, goals, solve, start)
+
+
+def _again(
+    found: _Candidates, missed: list[int], goals: Any, solve: Callable[[Any, Any], list[_Candidate]], start: Any
+) -> _Candidates:
+    """Train the models of some goals once more, from another start; of both the fairer is kept."""
+    kept = list(found.goals)
+    several = solve(goals[missed], start)
+    for j, one in zip(missed, several, strict=True):
         kept[j] = min(kept[j], one, key=lambda each: each.gap)
-    return replace(found, goals=kept, interrupted=any(one.run.status is mm.Status.INTERRUPTED for one in again))
+    return replace(found, goals=kept, interrupted=any(one.run.status is mm.Status.INTERRUPTED for one in several))
 
 
 class _Watch:

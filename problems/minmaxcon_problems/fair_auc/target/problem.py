@@ -61,6 +61,8 @@ class Target:
     is the average over rows left out in folds, for :func:`.fit.fit_new_rows`.
     ``early_stopping`` takes, of the models that training passes and whose training gap is within the goal, the best on
     held-out rows, for a network.
+    ``shifts`` counts the last features that tell a row's group, for a linear model: where a target is missed, training
+    begins once more without them.
     ``iterations`` is the largest number of outer steps of a fit, 200 by default; the method "bounds" has none.
     ``time_limit`` is in seconds. Raises InvalidInput or UnknownName for whatever cannot be used, named with the remedy.
     """
@@ -73,6 +75,7 @@ class Target:
     ridge: float = 0.0
     decay: float = 0.0
     signs: Any = None
+    shifts: int = 0
     bandwidth: float = 0.1
     damping: float | None = None
     warmup_steps: int = 60
@@ -98,6 +101,7 @@ class Target:
             "damping": None if damping is None else checks.number("damping", damping, "at least 0 or None.", least=0.0),
             "warmup_steps": checks.whole("warmup_steps", self.warmup_steps),
             "seed": checks.seed_number("seed", self.seed),
+            "shifts": checks.whole("shifts", self.shifts, least=0),
             "iterations": None if self.iterations is None else checks.whole("iterations", self.iterations),
             "time_limit": None
             if limit is None

@@ -61,6 +61,54 @@ def test_goals_that_were_missed_by_far_are_tried_from_the_fairest_model(interrup
     assert fit._closer(close, np.array([0.1]), solve) is close
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_goals_that_were_missed_with_shifts_are_tried_from_a_model_without(interrupted: bool) -> None:
+    """The start lacks the last features' weights, nothing else; of both models of a goal the fairer one is kept."""
+    asked: list[tuple[Any, Any]] = []
+
+    def solve(goals: Any, start: Any) -> list[Any]:
+        asked.append((list(goals), list(start)))
+        ends = mm.Status.SOLVED, mm.Status.INTERRUPTED if interrupted else mm.Status.OUT_OF_REACH
+        return [candidate(gap, status) for gap, status in zip((0.09, 0.04), ends, strict=True)]
+
+    def judge(model: Any, shifts: int) -> Any:
+        return SimpleNamespace(train=None, target=SimpleNamespace(model_for=lambda _: model, shifts=shifts))
+
+    free = candidate(0.4)
+    free.run.x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])  # the last one is of the objective
+    before = fit._Candidates([candidate(0.2, mm.Status.SOLVED), candidate(0.11), candidate(0.03)], free)
+    goals = np.array([0.2, 0.1, 0.025])
+    found = fit._without_shifts(before, judge(mm.Linear(4), 2), goals, solve)
+    assert asked == [([0.1, 0.025], [1.0, 2.0, 0.0, 0.0, 5.0])]
+    assert [one.gap for one in found.goals] == [0.2, 0.09, 0.03]
+    assert found.interrupted == interrupted
+    assert free.run.x[2] == 3.0
+    met = fit._Candidates(before.goals[:1], free)
+    for same, other in ((before, judge(mm.Linear(4), 0)), (before, judge(mm.MLP(4), 2)), (met, judge(mm.Linear(4), 2))):
+        assert fit._without_shifts(same, other, goals, solve) is same
+    if interrupted:  # nothing more is tried
+        assert fit._closer(found, goals, solve) is found
+    assert len(asked) == 1
+
+
+@pytest.mark.rel
+def test_a_limit_that_a_model_without_shifts_meets_is_met_with_them() -> None:
+    """Groups whose features tell different things: the way from large shifts ended at a gap of 0.03."""
+    rng = np.random.default_rng(23)
+    names = np.array(["a", "b", "c"])
+    group = rng.choice(3, p=[0.15, 0.15, 0.7], size=400)
+    X = rng.normal(size=(400, 3))
+    slopes = rng.normal(size=3) + 0.8 * rng.normal(size=(3, 3))
+    scores = (X * slopes[group]).sum(axis=1) + np.array([-1.2, 0.75, 0.0])[group] + 2.0 * rng.normal(size=400)
+    model = FairAUCClassifier("intra_group", max_gap=0.005, use_group=True, alpha=1e-3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(X, scores > 0, sensitive_features=names[group])
+    assert model.status_ in (mm.Status.SOLVED, mm.Status.BUDGET)
+    assert model.gap_.value <= 0.005
+    assert model.auc_.value > 0.6
+
+
 def test_no_model_of_a_path_is_fairer_than_what_is_called_the_least_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit, "_STEPS", 4)
     rng = np.random.default_rng(1)
