@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import io
 import itertools
 import json
 import os
 import shutil
 import signal
+import sys
 import time
 import warnings
 import zipfile
@@ -357,6 +359,16 @@ def test_other_versions_are_warned_of(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "_versions", lambda: {"python": "3.99", "numpy": np.__version__})
     with pytest.warns(mm.CheckpointWarning, match="written with python"):
         mm.solve(problem, SOLVER, resume=tmp_path)
+
+
+def test_what_last_bits_depend_on_is_written() -> None:
+    found = module._versions()
+    assert found.pop("machine") == os.uname().machine
+    assert int(found.pop("threads")) >= 1
+    assert found == {
+        "python": sys.version.split()[0],
+        **{name: importlib.metadata.version(name) for name in ("minmaxcon", "numpy", "torch")},
+    }
 
 
 # ------------------------------------------------------------------------------------------------ damaged and forged
