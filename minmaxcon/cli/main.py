@@ -121,6 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("interrupted before there was a result.")
     except LateError as error:
         return _fail(one_line(str(error)))
+    except SystemExit as ended:  # which no command raises: what a function ended with status 0 has not succeeded
+        code = repr(ended.code)[:40]
+        return _refuse(f"code that was loaded ended the program before there was a result (sys.exit({code})); mend it.")
     except CycloptsError as error:
         return _refuse(_usage(error, words))
     except mm.MinMaxConError as error:

@@ -17,7 +17,7 @@ from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.checks import finite_array, seed_number, whole
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation
 from minmaxcon.core.level import expectations
-from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.core.problem import MinMaxProblem, require_problem
 from minmaxcon.core.source import Position, Source
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.geometry import DistanceGenerator, PerspectiveGenerator
@@ -189,6 +189,7 @@ def estimate_modulus(
     >>> found.value, found.refuted
     (0.0, ())
     """
+    require_problem(problem)
     pairs, rounds, rows = whole("pairs", pairs), whole("rounds", rounds, 0), whole("rows", rows)
     rng = np.random.default_rng(seed_number("seed", seed))
     data = _finite(problem, rng, rows)

@@ -18,7 +18,7 @@ from minmaxcon.core.source import Source
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator
 
-__all__ = ["MinMaxProblem"]
+__all__ = ["MinMaxProblem", "require_problem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,3 +238,9 @@ def _checked_bound(constraint: StochasticMinMaxConstraint) -> Any:
     if bound.ndim > 1 or bound.size == 0:
         raise InvalidInput(name, constraint.bound, remedy)
     return bound
+
+
+def require_problem(problem: Any) -> None:
+    """Refuse (InvalidInput) an argument ``problem`` that is none."""
+    if not isinstance(problem, MinMaxProblem):
+        raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -326,6 +326,8 @@ class PerspectiveGenerator:
     rebuilt_from = ("blocks", "entropy_weight")
 
     def __init__(self, blocks: Sequence[InnerBlock | None], entropy_weight: EntropyWeight = "free") -> None:
+        if not isinstance(blocks, Iterable):
+            raise InvalidInput("blocks", blocks, "must be a sequence of inner blocks, one for each level.")
         self.blocks = tuple(blocks)
         if not self.blocks:
             raise InvalidInput("blocks", blocks, "there must be at least one level.")

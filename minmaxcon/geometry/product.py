@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ __all__ = ["EuclideanProduct", "Product", "product"]
 
 
 def _geometries(parts: Sequence[Any]) -> tuple[DistanceGenerator, ...]:
+    if not isinstance(parts, Iterable):
+        raise InvalidInput("parts", parts, "must be a sequence of geometries.")
     found = tuple(parts)
     if not found:
         raise InvalidInput("parts", parts, "a product needs at least one geometry.")
@@ -149,7 +151,7 @@ class Product(_Slices, DistanceGenerator):
     Raises
     ------
     InvalidInput
-        If there is no part, or one is no geometry.
+        If there is no sequence of parts, no part in it, or one is no geometry.
 
     Examples
     --------

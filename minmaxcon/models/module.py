@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.checks import whole
+from minmaxcon.checks import number, whole
 from minmaxcon.errors import InvalidInput, Unsupported
 from minmaxcon.models.base import Model
 
@@ -218,12 +218,10 @@ class TorchModule(_Autograd):
     """
 
     def __init__(self, module: Any, bound: float) -> None:
-        try:
-            self.bound = float(bound)
-        except (TypeError, ValueError):
-            self.bound = float("nan")
-        if not (np.isfinite(self.bound) and self.bound > 0):
-            raise InvalidInput("bound", bound, "must be positive and finite: inner variables need a compact set.")
+        need = "must be positive and finite: inner variables need a compact set."
+        self.bound = number("bound", bound, need, above=0.0)
+        if not isinstance(module, importlib.import_module("torch").nn.Module):
+            raise InvalidInput("module", module, "must be a torch.nn.Module.")
         self.module = copy.deepcopy(module).eval()
         trained = [(name, value) for name, value in self.module.named_parameters() if value.requires_grad]
         self._shapes = [(name, tuple(value.shape), value.numel()) for name, value in trained]

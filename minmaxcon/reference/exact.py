@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.core import MinMaxProblem, Status
-from minmaxcon.errors import InvalidInput
+from minmaxcon.core.problem import require_problem
 from minmaxcon.reference.solver import feasible_point, load_cvxpy, minimize
 
 __all__ = ["ExactSolution", "level_value", "proximal_point", "solve_exact"]
@@ -80,7 +80,7 @@ def solve_exact(problem: MinMaxProblem) -> ExactSolution:
     ----------
     Diamond and Boyd (2016), CVXPY; Goulart and Chen (2024), Clarabel.
     """
-    _check(problem)
+    require_problem(problem)
     cp = load_cvxpy("exact solutions")
     began = time.perf_counter()
     found = [_solve_run(cp, run) for run in _runs(problem)]
@@ -123,7 +123,7 @@ def proximal_point(problem: MinMaxProblem, x: Any, weight: float) -> ExactSoluti
     ReferenceFailed
         If the conic solver fails.
     """
-    _check(problem)
+    require_problem(problem)
     return solve_exact(problem.with_proximal(np.asarray(x, dtype=np.float64), weight))
 
 
@@ -153,18 +153,13 @@ def level_value(problem: MinMaxProblem, r: Any) -> Any:
     ReferenceFailed
         If the conic solver fails.
     """
-    _check(problem)
+    require_problem(problem)
     cp = load_cvxpy("exact level values")
     levels = np.asarray(r, dtype=np.float64)
     each = np.broadcast_to(levels, levels.shape or (problem.runs or 1,))
     runs = _runs(problem) if problem.runs is not None else [problem] * each.size
     found = np.array([_level_run(cp, run, float(level)) for run, level in zip(runs, each, strict=True)])
     return float(found[0]) if levels.ndim == 0 and problem.runs is None else found
-
-
-def _check(problem: Any) -> None:
-    if not isinstance(problem, MinMaxProblem):
-        raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
 
 
 def _runs(problem: MinMaxProblem) -> list[MinMaxProblem]:

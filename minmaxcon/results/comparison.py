@@ -18,6 +18,7 @@ from minmaxcon.arrays import namespace, to_numpy
 from minmaxcon.checks import number, seed_number, whole
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solution, Solver, Status
 from minmaxcon.core.linearisation import exact_values
+from minmaxcon.core.problem import require_problem
 from minmaxcon.errors import CorruptCheckpoint, InvalidInput, MinMaxConError, MissingDependency, Unsupported
 from minmaxcon.results.machine import describe_machine, load_average, one_thread
 from minmaxcon.results.parallel import in_parallel
@@ -359,8 +360,7 @@ def _entries(
 
 
 def _check(problem: Any, report: Any) -> None:
-    if not isinstance(problem, MinMaxProblem):
-        raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
+    require_problem(problem)
     if problem.runs is not None:
         raise InvalidInput("problem", problem.name, "has several runs; give one bound, so that solvers compare.")
     if report is not None and not callable(report):

@@ -34,6 +34,7 @@ from minmaxcon.core import (
 )
 from minmaxcon.core.compiled import uncompiled
 from minmaxcon.core.first_order import ProvedDistance, proved_distance
+from minmaxcon.core.problem import require_problem
 from minmaxcon.core.runs import take_runs
 from minmaxcon.errors import EngineWarning, InvalidInput
 from minmaxcon.solvers.checkpoint import open_checkpoints, settings_of
@@ -272,8 +273,7 @@ def _nothing() -> None:
 
 def _fitting(problem: Any, solver: Any) -> Solver:
     """Return the solver, by default one that fits the problem, or refuse a problem that does not meet its needs."""
-    if not isinstance(problem, MinMaxProblem):
-        raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
+    require_problem(problem)
     if solver is None:
         return automatic(problem)
     if not isinstance(solver, Solver):

@@ -12,6 +12,7 @@ from minmaxcon.checks import finite_array, number
 from minmaxcon.core import MinMaxProblem, Needs, Points, Position, Solver, Start, Status
 from minmaxcon.core.linearisation import exact_gradients
 from minmaxcon.core.lower import lower_bound
+from minmaxcon.core.problem import require_problem
 from minmaxcon.core.runs import where_runs
 from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.mirror_prox import MirrorProx
@@ -123,7 +124,7 @@ def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidua
     Raises
     ------
     InvalidInput
-        If x is no point of X, or a multiplier is negative.
+        If the problem is none, x is no point of X, or a multiplier is negative.
     Unsupported
         On streams, and on sets without a Euclidean projection.
 
@@ -131,6 +132,7 @@ def kkt_residual(problem: MinMaxProblem, x: Any, multipliers: Any) -> KKTResidua
     ----------
     Yao, Lin and Yang (2023), definition 3.
     """
+    require_problem(problem)
     Needs(finite=True, euclidean=True).check("kkt_residual()", problem)
     primal: Any = problem.primal
     points, single = _checked(problem, x)
@@ -189,7 +191,7 @@ def stationarity(
     Raises
     ------
     InvalidInput
-        If x is no point of X, or the weight is not positive.
+        If the problem is none, x is no point of X, or the weight is not positive.
     Unsupported
         On streams, on sets without a Euclidean projection, and for problems with a proximal term of their own.
 
@@ -197,6 +199,7 @@ def stationarity(
     ----------
     Yao, Lin and Yang (2023), definition 3; Ma, Lin and Yang (2020).
     """
+    require_problem(problem)
     Needs(finite=True, euclidean=True, unregularised=True).check("stationarity()", problem)
     primal: Any = problem.primal
     weight = number("weight", weight, "must be positive and finite.", above=0.0)

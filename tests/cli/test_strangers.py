@@ -279,6 +279,26 @@ def test_a_load_that_returns_no_problem_is_one_line(
         assert done.err == f"minmaxcon: error: {said}\n"
 
 
+class Ending(HalfSquare):
+    """Ends the program when it is evaluated."""
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        sys.exit(0)
+
+
+@pytest.mark.parametrize("words", [("solve",), ("solve", "--json"), ("compare", "--max-samples", 100), ("check",)])
+def test_a_function_that_ends_the_program_is_no_success(
+    words: tuple[Any, ...], strange: Callable[..., None], call: Callable[..., Any]
+) -> None:
+    strange(load=mm.MinMaxProblem(Ending(), [Linear(0.5)], mm.Ball(3, 6.0), cases.finite("points", "costs")))
+    done = call(words[0], "strange", "--quiet", *words[1:])
+    assert done.status != 0
+    if words[0] != "check":  # which tells it of each check
+        assert (done.status, done.out) == (2, "")
+        said = "code that was loaded ended the program before there was a result (sys.exit(0)); mend it."
+        assert done.err == f"minmaxcon: error: {said}\n"
+
+
 @pytest.mark.usefixtures("limit_of_the_solve", "outlined")
 def test_an_evaluation_that_writes_into_the_point_spoils_no_result(
     strange: Callable[..., None], call: Callable[..., Any], tmp_path: Path

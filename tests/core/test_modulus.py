@@ -201,6 +201,13 @@ def test_bad_arguments(settings: dict[str, Any], named: str) -> None:
         mm.estimate_modulus(cases.problem("quadratic"), **settings)
 
 
+@pytest.mark.parametrize("problem", [None, 3, "toy", np.zeros(3)], ids=str)
+def test_what_takes_a_problem_refuses_anything_else(problem: Any) -> None:
+    for function, arguments in ((mm.estimate_modulus, ()), (mm.kkt_residual, (0, 0)), (mm.stationarity, (0,))):
+        with pytest.raises(mm.InvalidInput, match=r"problem=.*must be a MinMaxProblem, such as load_problem"):
+            function(problem, *arguments)
+
+
 def small(weight: float) -> mm.IQRC:
     return mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=20, batch_size=10), levels=1), weight=weight, iterations=1)
 

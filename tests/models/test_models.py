@@ -379,7 +379,7 @@ def test_sizes_are_checked(bad: Any) -> None:
     assert mm.Linear(np.int64(3)).dimension == mm.Linear(3.0).dimension == 3
 
 
-@pytest.mark.parametrize("bound", [0.0, -1.0, float("nan"), float("inf"), "a", None])
+@pytest.mark.parametrize("bound", [0.0, -1.0, float("nan"), float("inf"), "a", None, True])
 def test_bounds_are_checked(bound: Any) -> None:
     with pytest.raises(mm.InvalidInput, match="bound"):
         mm.TorchModule(deep(), bound)
@@ -390,6 +390,9 @@ def test_modules_are_checked() -> None:
         mm.TorchModule(torch.nn.Tanh(), 1.0)
     with pytest.raises(mm.InvalidInput, match="no parameters"):
         mm.TorchModule(deep().requires_grad_(False), 1.0)
+    for module in (None, 3, "ab", FEATURES):
+        with pytest.raises(mm.InvalidInput, match=r"module=.*must be a torch\.nn\.Module"):
+            mm.TorchModule(module, 1.0)
     two = mm.TorchModule(torch.nn.Linear(4, 2), 1.0)
     for w in (torch.zeros(10), torch.zeros(1, 10), torch.zeros(3, 10)):
         with pytest.raises(mm.InvalidInput, match="one score for each of 12 rows"):
