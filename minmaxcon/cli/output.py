@@ -15,13 +15,17 @@ from typing import Any
 import minmaxcon as mm
 from minmaxcon.cli.options import one_line
 
-__all__ = ["Output", "ProgressLine", "paragraphs", "table", "wrapped"]
+__all__ = ["Output", "ProgressLine", "SilentExit", "paragraphs", "table", "wrapped"]
 
 _EVERY = 5.0
 """Seconds between two lines of progress."""
 
 _PREFIX = "minmaxcon: "
 """Beginning of every line on standard error."""
+
+
+class SilentExit(SystemExit):
+    """The end of a process that shares its work with others, of which the first one says why."""
 
 
 @dataclass(frozen=True, slots=True)

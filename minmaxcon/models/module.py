@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -220,7 +221,8 @@ class TorchModule(_Autograd):
     def __init__(self, module: Any, bound: float) -> None:
         need = "must be positive and finite: inner variables need a compact set."
         self.bound = number("bound", bound, need, above=0.0)
-        if not isinstance(module, importlib.import_module("torch").nn.Module):
+        torch = sys.modules.get("torch")  # which who has a module has imported
+        if torch is None or not isinstance(module, torch.nn.Module):
             raise InvalidInput("module", module, "must be a torch.nn.Module.")
         self.module = copy.deepcopy(module).eval()
         trained = [(name, value) for name, value in self.module.named_parameters() if value.requires_grad]
