@@ -20,7 +20,6 @@ from minmaxcon.cli import check, compare, listing, new_problem, predict, solve, 
 from minmaxcon.cli.clock import LateError, command_clock
 from minmaxcon.cli.compare import ALL
 from minmaxcon.cli.options import explain, one_line, option_names, with_options
-from minmaxcon.cli.output import SilentExit
 from minmaxcon.registry import command_points
 
 __all__ = ["build_app", "main"]
@@ -122,11 +121,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("interrupted before there was a result.")
     except LateError as error:
         return _fail(one_line(str(error)))
-    except SilentExit:
-        raise
-    except SystemExit as ended:  # what a function of a plug-in ended with status 0 has not succeeded
-        code = repr(ended.code)[:40]
-        return _refuse(f"code that was loaded ended the program before there was a result (sys.exit({code})); mend it.")
     except CycloptsError as error:
         return _refuse(_usage(error, words))
     except mm.MinMaxConError as error:

@@ -15,17 +15,13 @@ from typing import Any
 import minmaxcon as mm
 from minmaxcon.cli.options import one_line
 
-__all__ = ["Output", "ProgressLine", "SilentExit", "paragraphs", "table", "wrapped"]
+__all__ = ["Output", "ProgressLine", "paragraphs", "table", "wrapped"]
 
 _EVERY = 5.0
 """Seconds between two lines of progress."""
 
 _PREFIX = "minmaxcon: "
 """Beginning of every line on standard error."""
-
-
-class SilentExit(SystemExit):
-    """The end of a process that shares its work with others, of which the first one says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,10 @@ class Output:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Keep whatever other code prints off standard output, and its warnings silent if quiet; ours become notes."""
+        """Keep whatever other code prints off standard output, and its warnings silent if quiet; ours become notes.
+
+        Raises MinMaxConError where that code ends the program: with status 0 and no result it would look like success.
+        """
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> None:
@@ -81,7 +80,13 @@ class Output:
             if self.quiet:
                 warnings.simplefilter("ignore")
             warnings.showwarning = show
-            yield
+            try:
+                yield
+            except SystemExit as ended:
+                code = repr(ended.code)[:40]
+                raise mm.MinMaxConError(
+                    f"code that was loaded ended the program before there was a result (sys.exit({code})); mend it."
+                ) from ended
 
     def progress(self) -> list[Callable[[mm.Progress], Any]]:
         """Return the callbacks that show progress: a bar on a terminal, else a line on standard error now and then."""

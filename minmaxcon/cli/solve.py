@@ -18,7 +18,7 @@ from cyclopts import Group, Parameter
 import minmaxcon as mm
 from minmaxcon.cli.clock import current_clock
 from minmaxcon.cli.options import Flag, Place, Whole, bound_options, words_of
-from minmaxcon.cli.output import Output, SilentExit, paragraphs, table, wrapped
+from minmaxcon.cli.output import Output, paragraphs, table, wrapped
 from minmaxcon.distributed import EndedError, Processes, Shards, distribute, join
 from minmaxcon.memory import VARIABLE, parsed
 from minmaxcon.registry import Compares, SavesModels, cause_of
@@ -165,7 +165,7 @@ def _as_one(processes: Processes | None) -> Iterator[None]:
             raise
         shared = processes.fail(failure)
         if not (processes.leader or isinstance(shared, EndedError)):
-            raise SilentExit(2) from None
+            raise SystemExit(2) from None
         raise shared from None
     finally:
         if processes is not None:

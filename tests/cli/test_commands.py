@@ -37,6 +37,12 @@ def greet(name: str = "you", /, *, times: Whole = 1) -> int:
 @tools.command
 def sharpen() -> None:
     """Sharpen."""
+
+
+@tools.command
+def leave() -> None:
+    """Leave with a status."""
+    raise SystemExit(3)
 '''
 
 
@@ -69,6 +75,8 @@ def test_a_function_and_an_app_become_commands(call: Callable[..., Any], install
     assert "How often." in call("greet", "--help").out
     assert "Sharpen." in call("tools", "--help").out
     assert call("tools", "sharpen").status == 0
+    with pytest.raises(SystemExit, match="3"):  # a command may, in the place of returning its status
+        call("tools", "leave")
     refused = call("greet", "--times", "1.5")
     assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert "'1.5' is no whole number" in refused.err
