@@ -14,7 +14,11 @@ class, :math:`q_c = \operatorname{tr}(AS_c)`, which gives the means and variance
 Where the classes have the same size and covariance it comes to the estimator of Zollanvari and Dougherty [1]_, which is
 consistent where rows and features grow in proportion; here both may differ. Two things are assumed: scores are normal
 within each class, and :math:`r^\top Ar` is much the same for all rows of a class. Features with extreme values break
-both. One decomposition serves all strengths, no rows are left out in fact, and nothing is drawn.
+break both. One decomposition serves all strengths, no rows are left out in fact, and nothing is drawn.
+
+Shifts of groups have no penalty: :math:`\tau I` is 0 for them. Regression on them, within the classes, takes from the
+other features what shifts tell of those, so that S has one block for each kind, and A has the same eigenvectors for all
+:math:`\tau`. An estimate without the shifts would not see that they outweigh features that are shrunken.
 
 Of the strengths that rows cannot tell from the best one the largest is chosen, by the rule of one standard error [2]_.
 If :math:`\sigma_\tau` is the denominator, and scores are divided by it, then the difference of two values t has the
@@ -81,9 +85,8 @@ def chosen_shrinkage(
 ) -> Shrinkage | None:
     """Choose a strength for features (n, d), dense or CSR, and a mask (n,) of the positive rows.
 
-    The last features are ``shifts`` of groups, which hardly count in a penalty: the others are judged by what they tell
-    beside them. A row stands for ``row_weight`` (n,) rows, all rows for ``total``. None is returned where a class has
-    too few rows to tell.
+    The last features are ``shifts`` of groups, which hardly count in a penalty: here it leaves them out. A row stands
+    for ``row_weight`` (n,) rows, all rows for ``total``. None is returned where a class has too few rows to tell.
     """
     count = len(positive)
     check_magnitude(features)
@@ -143,13 +146,15 @@ def _subsample(positive: Any, rng: np.random.Generator) -> Any:
 class _Spectrum:
     """Eigenvalues (J,) of the mean covariance, components (J,) of the difference of means along its eigenvectors.
 
-    ``second`` (J, J) is the covariance of the second class along them, ``sizes`` are the numbers of rows of the
-    classes, ``beyond`` is the squared difference in the null space, and ``unit`` the features' median variance.
+    ``second`` (J, J) is the covariance of the second class along them, the last ``free`` are those of shifts,
+    ``sizes`` are the numbers of rows of the classes, ``beyond`` is the squared difference in the null space, and
+    ``unit`` the features' median variance; both are of features with a penalty.
     """
 
     values: Any
     along: Any
     second: Any
+    free: int
     sizes: Any
     beyond: float
     unit: float
@@ -158,7 +163,7 @@ class _Spectrum:
     def of_features(
         cls, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float], shifts: int
     ) -> _Spectrum:
-        """Return the spectrum of rows, dense or CSR, of two classes with their weights, less the last features."""
+        """Return the spectrum of rows, dense or CSR, of two classes with their weights; the last features are shifts."""
         found = [_moments(*one) for one in zip(classes, weights, sizes, strict=True)]
         covariance, rounding = (0.5 * (found[0][i] + found[1][i]) for i in (0, 2))
         second, delta = found[1][0], found[1][1] - found[0][1]
@@ -166,16 +171,21 @@ class _Spectrum:
         for one in (covariance, second):
             one[lost] = one[:, lost] = 0.0
         delta[lost & (delta**2 <= rounding)] = rounding[lost] = 0.0
+        plain = len(delta) - shifts
         if shifts:
-            slopes = np.linalg.lstsq(covariance[-shifts:, -shifts:], covariance[-shifts:, :-shifts], rcond=None)[0]
-            covariance, second = _apart(covariance, slopes), _apart(second, slopes)
-            delta, rounding = delta[:-shifts] - delta[-shifts:] @ slopes, rounding[:-shifts]
-        values, vectors = np.linalg.eigh(covariance)
-        seen = _seen(values, rounding)
-        along, basis = vectors.T @ delta, vectors[:, seen]
-        unit = _unit(np.diagonal(covariance), rounding)
-        beyond = float(along[~seen] @ along[~seen])
-        return cls(values[seen], along[seen], basis.T @ second @ basis, np.asarray(sizes), beyond, unit)
+            slopes = np.linalg.lstsq(covariance[plain:, plain:], covariance[plain:, :plain], rcond=None)[0]
+            for one in (covariance, second):
+                one[:, :plain] -= one[:, plain:] @ slopes
+                one[:plain] -= slopes.T @ one[plain:]
+            delta[:plain] -= delta[plain:] @ slopes
+        values, vectors = _eigen(covariance[:plain, :plain], rounding[:plain])
+        free, beside = _eigen(covariance[plain:, plain:], rounding[plain:])
+        basis = np.zeros((len(delta), len(values) + len(free)))
+        basis[:plain, : len(values)], basis[plain:, len(values) :] = vectors, beside
+        unit = _unit(np.diagonal(covariance)[:plain], rounding[:plain])
+        return cls.of(
+            np.append(values, free), delta @ basis, basis.T @ second @ basis, len(free), sizes, delta[:plain], unit
+        )
 
     @classmethod
     def of_rows(cls, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float], shifts: int) -> _Spectrum:
@@ -186,26 +196,35 @@ class _Spectrum:
         rounding, delta = 0.5 * (found[0][2] + found[1][2]), found[1][1] - found[0][1]
         lost = (centred**2).sum(axis=0) <= rounding
         centred[:, lost] = delta[lost & (delta**2 <= rounding)] = rounding[lost] = 0.0
+        plain = len(delta) - shifts
         if shifts:
-            slopes = np.linalg.lstsq(centred[:, -shifts:], centred[:, :-shifts], rcond=None)[0]
-            centred = centred[:, :-shifts] - centred[:, -shifts:] @ slopes
-            delta, rounding = delta[:-shifts] - delta[-shifts:] @ slopes, rounding[:-shifts]
-        values, vectors = np.linalg.eigh(centred @ centred.T)
-        seen = _seen(values, rounding)
-        values, vectors = values[seen], vectors[:, seen]
-        along = vectors.T @ (centred @ delta) / np.sqrt(values)
-        own = vectors[len(dense[0]) :] * np.sqrt(values)  # rows of the second class along the eigenvectors
-        beyond = max(float(delta @ delta - along @ along), 0.0)
-        return cls(
-            values, along, 2.0 * own.T @ own, np.asarray(sizes), beyond, _unit((centred**2).sum(axis=0), rounding)
-        )
+            slopes = np.linalg.lstsq(centred[:, plain:], centred[:, :plain], rcond=None)[0]
+            centred[:, :plain] -= centred[:, plain:] @ slopes
+            delta[:plain] -= delta[plain:] @ slopes
+        features, groups = centred[:, :plain], centred[:, plain:]
+        values, vectors = _eigen(features @ features.T, rounding[:plain])
+        free, beside = _eigen(groups.T @ groups, rounding[plain:])
+        scores = np.hstack([vectors * np.sqrt(values), groups @ beside])  # of rows along the eigenvectors
+        along = np.append(scores[:, : len(values)].T @ (features @ delta[:plain]) / values, delta[plain:] @ beside)
+        own = scores[len(dense[0]) :]
+        unit = _unit((features**2).sum(axis=0), rounding[:plain])
+        return cls.of(np.append(values, free), along, 2.0 * own.T @ own, len(free), sizes, delta[:plain], unit)
+
+    @classmethod
+    def of(
+        cls, values: Any, along: Any, second: Any, free: int, sizes: Sequence[float], delta: Any, unit: float
+    ) -> _Spectrum:
+        """Return it with what is left of the difference ``delta`` of the features with a penalty."""
+        seen = along[: len(along) - free]
+        beyond = max(float(delta @ delta - seen @ seen), 0.0)
+        return cls(values, along, second, free, np.asarray(sizes), beyond, unit)
 
     def estimated(self, noise: Any) -> tuple[Any, Any]:
         r"""Return :math:`t` (A,) for each variance of noise, and standard errors (A, A) of their differences.
 
         It is at least 0, and NaN where rows leave no freedom to tell.
         """
-        apart = noise[:, None] + self.values
+        apart = self.values + np.multiply.outer(noise, np.arange(len(self.values)) < len(self.values) - self.free)
         w = self.along / apart
         whole, half = (w * self.values) @ w.T, w @ self.second @ w.T
         shares = np.diagonal(self.second)
@@ -257,17 +276,12 @@ def _moments(rows: Any, weight: Any, size: float) -> tuple[Any, Any, Any]:
     return (squares - np.outer(mean, mean)) * (size / (size - 1.0)), mean, len(share) * _ROUNDING * np.diagonal(squares)
 
 
-def _apart(covariance: Any, slopes: Any) -> Any:
-    """Return the covariance of the first features less what the last ones tell of them."""
-    count = len(slopes)
-    mixed = covariance[:-count, -count:] @ slopes
-    return covariance[:-count, :-count] - mixed - mixed.T + slopes.T @ covariance[-count:, -count:] @ slopes
-
-
-def _seen(values: Any, rounding: Any) -> Any:
-    """Tell which eigenvalues are more than rounding."""
+def _eigen(matrix: Any, rounding: Any) -> tuple[Any, Any]:
+    """Return the eigenvalues of a matrix that are more than rounding, and their eigenvectors."""
+    values, vectors = np.linalg.eigh(matrix)
     least = np.append(values, 0.0).max() * _RANK
-    return values > max(float(least), float(np.append(rounding, 0.0).max()))
+    seen = values > max(float(least), float(np.append(rounding, 0.0).max()))
+    return values[seen], vectors[:, seen]
 
 
 def _unit(variances: Any, rounding: Any) -> float:

@@ -87,21 +87,35 @@ def test_errors_of_differences_are_those_of_paired_aucs() -> None:
     assert errors[0, 0] == pytest.approx(0.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("shifts", [0, 2])
+@pytest.mark.parametrize("shifts", [0, 1, 3])
 def test_rows_and_features_give_one_estimate(shifts: int) -> None:
-    """Products of features or of rows, dense or sparse; shifts are what regression on them takes away."""
-    rows, noise = drawn(40, 60, 0), np.array([0.01, 1.0, 30.0])
+    """Products of features or of rows, dense or sparse, give what the formula gives; shifts have no penalty."""
+    rows, noise = drawn(90, 20, 0), np.array([0.01, 1.0, 30.0])
+    rows.X[:, 17:] += rows.X[:, :3] + rows.y[:, None]
+    parts = [rows.X[rows.y == label] for label in (0, 1)]
+    covariances, delta = [np.cov(part.T) for part in parts], parts[1].mean(axis=0) - parts[0].mean(axis=0)
+    expected = []
+    for tau in noise:
+        inverse = np.linalg.inv(sum(covariances) / 2 + tau * np.diag(np.arange(20) < 20 - shifts))
+        w, signal, variance = inverse @ delta, delta @ inverse @ delta, 0.0
+        for part, covariance in zip(parts, covariances, strict=True):
+            q, b = np.trace(inverse @ covariance), 1.0 / (2.0 * (len(part) - 1.0))
+            signal -= q / (1.0 - b * q) / len(part)
+            variance += w @ covariance @ w / (1.0 - b * q) ** 2
+        expected.append(signal / np.sqrt(variance))
+    assert min(expected) > 0.0
     ways = [spectrum(rows, way, shifts, sparse) for way in ("of_features", "of_rows") for sparse in (False, True)]
-    found = [one.estimated(noise) for one in ways]
-    for t, errors in found[1:]:
-        np.testing.assert_allclose(t, found[0][0], atol=1e-9)
-        np.testing.assert_allclose(errors, found[0][1], atol=1e-6)
-    if shifts:
-        inside = rows.X - np.stack([rows.X[rows.y == label].mean(axis=0) for label in (0, 1)])[rows.y]
-        inside /= np.sqrt(np.bincount(rows.y)[rows.y] - 1.0)[:, None]
-        slopes = np.linalg.lstsq(inside[:, -shifts:], inside[:, :-shifts], rcond=None)[0]
-        alone = spectrum(rows._replace(X=rows.X[:, :-shifts] - rows.X[:, -shifts:] @ slopes))
-        np.testing.assert_allclose(alone.estimated(noise)[0], found[0][0], atol=1e-9)
+    for t, errors in (one.estimated(noise) for one in ways):
+        np.testing.assert_allclose(t, expected, atol=1e-9)
+        np.testing.assert_allclose(errors, ways[0].estimated(noise)[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["of_features", "of_rows"])
+def test_more_features_than_rows_give_one_estimate(way: str) -> None:
+    rows, noise = drawn(40, 60, 0), np.array([0.01, 1.0, 30.0])
+    found, other = spectrum(rows, way, 2).estimated(noise), spectrum(rows, "of_features", 2, True).estimated(noise)
+    np.testing.assert_allclose(found[0], other[0], atol=1e-9)
+    np.testing.assert_allclose(found[1], other[1], atol=1e-6)
 
 
 def test_weights_and_order_choose_what_copies_choose() -> None:
