@@ -341,12 +341,14 @@ class SeparateFamily(ConstraintFamily):
         lead = tuple(x.shape[:-1])
         for constraint, part, size in zip(self.constraints, parts, sizes, strict=True):
             try:
-                fits = part.F.shape == lead and part.G.shape == (*lead, size)
+                fits = part.F.shape == lead and part.G.shape == (*lead, size) and part.F.dtype == x.dtype == part.G.dtype
             except AttributeError:
                 need = "must return an Evaluation(F, G, pullback) of two arrays and a function."
                 raise InvalidInput(f"evaluate of {constraint.name}", part, need) from None
             if not fits:  # a wrong shape would be broadcast silently
                 _check_shapes(constraint, tuple(part.F.shape), tuple(part.G.shape), lead)
+                check_real(f"F of {constraint.name}", part.F, "evaluate gives F")
+                check_real(f"G of {constraint.name}", part.G, "evaluate gives G")
 
         def pullback(y: Array, a: Array) -> Array:
             total, begin = None, 0
@@ -360,6 +362,8 @@ class SeparateFamily(ConstraintFamily):
                     found = tuple(gradient.shape) if hasattr(gradient, "shape") else gradient
                     name = f"pullback of {self.constraints[i].name}"
                     raise InvalidInput(name, found, f"must be an array of the shape of x, {tuple(x.shape)}.")
+                if gradient.dtype != x.dtype:
+                    check_real(f"pullback of {self.constraints[i].name}", gradient, "pullback gives a gradient")
                 total, begin = gradient if total is None else total + gradient, begin + size
             return total
 
@@ -423,6 +427,14 @@ def _check_shapes(constraint: Any, mean: Any, moment: Any, lead: tuple[int, ...]
     if mean != lead or moment != need:
         said = f"F must have shape {lead} and G {need}: one value a run, then the inner variables."
         raise InvalidInput(f"terms of {constraint.name}", (mean, moment), said)
+
+
+def check_real(name: str, values: Any, said: str) -> None:
+    """Refuse values that are no array of real numbers of floating point: complex ones would lose their second part."""
+    kind = getattr(values, "dtype", type(values).__name__)
+    if getattr(kind, "kind", "") != "f" and "float" not in str(kind):
+        need = f"{said} of type {kind}: it must be an array of real numbers, float32 or float64."
+        raise InvalidInput(name, kind, need)
 
 
 def check_evaluation(family: ConstraintFamily, found: Evaluation, lead: tuple[int, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.core.constraint import ConstraintFamily, Evaluation, check_evaluation
+from minmaxcon.core.constraint import ConstraintFamily, Evaluation, check_evaluation, check_real
 from minmaxcon.core.source import Source, in_double
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
@@ -123,20 +123,23 @@ def _streamed(family: ConstraintFamily, x: Array, data: Source, rows: int) -> Ev
         return part.F, part.G
 
     def pullback(y: Array, a: Array) -> Array:
-        return data.summed(lambda batch: (family.evaluate(x, batch).pullback(y, a),), rows)[0]
+        return data.summed(lambda batch: (_real(family.evaluate(x, batch)).pullback(y, a),), rows)[0]
 
     mean, moment = data.summed(means, rows)
     return Evaluation(mean, moment, pullback)
 
 
 def _real(found: Evaluation) -> Evaluation:
-    """Refuse values that are no real numbers of floating point, before arithmetic meets them that expects such."""
-    for name in ("F", "G"):
-        kind = getattr(getattr(found, name), "dtype", type(getattr(found, name)).__name__)
-        if getattr(kind, "kind", "") != "f" and "float" not in str(kind):
-            need = f"evaluate gives {name} of type {kind}: it must be an array of real numbers, float32 or float64."
-            raise InvalidInput(name, kind, need)
-    return found
+    """Refuse values and gradients that are no real numbers of floating point, before arithmetic meets them."""
+    check_real("F", found.F, "evaluate gives F")
+    check_real("G", found.G, "evaluate gives G")
+
+    def pullback(y: Array, a: Array) -> Array:
+        gradient = found.pullback(y, a)
+        check_real("pullback", gradient, "pullback gives a gradient")
+        return gradient
+
+    return Evaluation(found.F, found.G, pullback)
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,7 @@ def solve(
     Returns
     -------
     Solution
-        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C, SIGTERM or SIGHUP the
+        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C, SIGTERM, SIGHUP or SIGUSR1 the
         status is ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises KeyboardInterrupt.
 
     Raises
@@ -486,8 +486,9 @@ def describe(part: Any) -> Any:
     return {"name": type(part).__name__, **public}
 
 
-_SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
-"""Signals that end a solve in order, as the reason names them; not every system has all."""
+_SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP", "SIGUSR1": "SIGUSR1"}
+"""Signals that end a solve in order, as the reason names them; not every system has all. SIGUSR1 is what schedulers of
+clusters send before the time of a job is over."""
 
 
 @contextmanager
@@ -505,9 +506,16 @@ def _interruptible() -> Iterator[list[str]]:
         noted.append(name)
 
     known = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-    # A signal that the process was started to ignore, as by nohup, stays ignored.
-    taken = [which for which in known if which == signal.SIGINT or signal.getsignal(which) is not signal.SIG_IGN]
-    before = {which: signal.getsignal(which) or signal.SIG_DFL for which in taken}  # None: not Python's own
+    # A signal that the process was started to ignore, as by nohup, stays ignored. SIGUSR1 has no meaning of its own:
+    # a handler of it serves the program.
+    handlers = {which: signal.getsignal(which) for which in known}
+    taken = [
+        which
+        for which, handler in handlers.items()
+        if which == signal.SIGINT
+        or (handler == signal.SIG_DFL if which.name == "SIGUSR1" else handler is not signal.SIG_IGN)
+    ]
+    before = {which: handlers[which] or signal.SIG_DFL for which in taken}  # None: not Python's own
     try:
         for which in taken:
             signal.signal(which, note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -384,23 +385,51 @@ def test_an_import_that_hangs_is_a_line_and_spares_the_others(
 
 
 class Odd(HalfSquare):
-    """Values of a kind that no function of real variables has."""
+    """Values or gradients of a kind that no function of real variables has."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Any, part: str) -> None:
         super().__init__()
-        self.kind = kind
+        self.kind, self.part = kind, part
 
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
         found = super().evaluate(x, batch)
-        return mm.Evaluation(found.F.astype(self.kind), found.G, found.pullback)
+        if self.part == "F":
+            return mm.Evaluation(found.F.astype(self.kind), found.G, found.pullback)
+        return mm.Evaluation(found.F, found.G, lambda y, a: found.pullback(y, a).astype(self.kind))
 
 
-@pytest.mark.parametrize("kind", [complex, object, str])
-@pytest.mark.parametrize("solver", [mm.SFLS(), mm.SFLS(oracle=mm.MirrorProx()), mm.ConEx(steps=50), None])
-def test_values_that_are_no_real_numbers_are_named(kind: Any, solver: Any) -> None:
-    problem = mm.MinMaxProblem(Odd(kind), [Linear(0.5)], mm.Ball(3, 6.0), cases.finite("points", "costs"))
-    with pytest.raises(mm.InvalidInput, match=r"evaluate gives F of type .*real numbers"):
+SOLVERS = [
+    mm.SFLS(),
+    mm.SFLS(oracle=mm.ExtraGradient()),
+    mm.SFLS(oracle=mm.MirrorProx()),
+    mm.IQRC(),
+    mm.ConEx(steps=50),
+    mm.PrimalDual(steps=50),
+    mm.SwitchingSubgradient(steps=50),
+    None,
+]
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("part, said", [("F", "evaluate gives F"), ("gradient", "pullback gives a gradient")])
+@pytest.mark.parametrize("kind", [complex, object, str, int])
+def test_values_that_are_no_real_numbers_are_named(kind: Any, part: str, said: str, solver: Any) -> None:
+    odd = Odd(kind, part)
+    problem = mm.MinMaxProblem(odd, [Linear(0.5)], mm.Ball(3, 6.0), cases.finite("points", "costs"))
+    with pytest.raises(mm.InvalidInput, match=rf"{said} of type .*real numbers"):
         mm.solve(problem, solver, budget=10)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize("solver", [SOLVERS[i] for i in (0, 1, 3, 4, 5, 6, 7)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("part", ["F", "gradient"])
+def test_values_that_are_no_real_numbers_are_named_on_a_stream(part: str, solver: Any) -> None:
+    point = {"points": np.ones(3), "costs": np.ones(3)}
+    start, stream = -np.ones(3), mm.Stream(lambda: itertools.repeat(point), shuffle=1)
+    problem = mm.MinMaxProblem(Odd(complex, part), [Linear(0.5)], mm.Ball(3, 6.0), stream, start=start)
+    with pytest.raises(mm.InvalidInput, match=rf"{part} of type complex.*real numbers"):
+        mm.solve(problem, solver, budget=20_000)
 
 
 @pytest.mark.parametrize(
