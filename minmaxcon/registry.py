@@ -356,7 +356,7 @@ class Command:
             raise MinMaxConError(f"command {self.name!r} is brought by {brought}; uninstall all of these but one.")
         try:
             found = EntryPoint(self.name, self.value, COMMAND_GROUP).load()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise MinMaxConError(f"command {self.name!r} ({self.value}) failed to load: {cause_of(error)}") from error
         if not callable(found):
             raise MinMaxConError(f"command {self.name!r} ({self.value}) is neither a function nor a cyclopts App.")
@@ -404,7 +404,12 @@ def command_points() -> dict[str, Command]:
 
 
 def cause_of(error: BaseException) -> str:
-    """Return what another's code raised, in words of at most 300 characters."""
+    """Return what another's code raised, in words of at most 300 characters.
+
+    Such code may raise anything, also what is no Exception. Ctrl-C is no failure of it, and is raised again.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        raise error
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return text if len(text) <= 300 else text[:297] + "..."
 
@@ -481,7 +486,7 @@ def plugin(name: str) -> ProblemPlugin:
         found = known[name].load()
         if isinstance(found, type) and issubclass(found, ProblemPlugin):
             found = found()
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise MinMaxConError(f"problem {name!r} ({known[name].value}) failed to load: {cause_of(error)}") from error
     if not isinstance(found, ProblemPlugin):
         raise MinMaxConError(

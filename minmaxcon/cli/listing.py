@@ -47,7 +47,7 @@ def _described(name: str) -> dict[str, Any]:
         plugin = mm.plugin(name)
         choices = {option: dict(known) for option, known in plugin.choices().items()}
         return {"name": name, "summary": str(plugin.summary), "options": list(plugin.options()), "choices": choices}
-    except (Exception, SystemExit) as failure:
+    except BaseException as failure:
         summary = one_line(str(failure) if isinstance(failure, mm.MinMaxConError) else cause_of(failure))
         return {"name": name, "summary": summary, "options": [], "choices": {}}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import minmaxcon as mm
 from minmaxcon.cli.options import one_line
+from minmaxcon.registry import cause_of
 
 __all__ = ["Output", "ProgressLine", "paragraphs", "table", "wrapped"]
 
@@ -82,10 +83,12 @@ class Output:
             warnings.showwarning = show
             try:
                 yield
-            except SystemExit as ended:
-                code = repr(ended.code)[:40]
+            except (Exception, KeyboardInterrupt):
+                raise
+            except BaseException as ended:
+                what = f"sys.exit({ended.code!r})"[:60] if isinstance(ended, SystemExit) else cause_of(ended)
                 raise mm.MinMaxConError(
-                    f"code that was loaded ended the program before there was a result (sys.exit({code})); mend it."
+                    f"code that was loaded ended the program before there was a result ({what}); mend it."
                 ) from ended
 
     def progress(self) -> list[Callable[[mm.Progress], Any]]:

@@ -170,7 +170,7 @@ def _named(plugin: Any, what: str) -> Iterator[None]:
         yield
     except (mm.MinMaxConError, OSError, MemoryError):
         raise
-    except (Exception, SystemExit) as failure:
+    except BaseException as failure:
         raise mm.MinMaxConError(f"problem {plugin.name!r} failed to {what} the rows: {cause_of(failure)}") from failure
 
 

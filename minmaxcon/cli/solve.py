@@ -36,9 +36,6 @@ _PARTS = ("train", "validation", "test")
 CAUTIONS = "Please note"
 """Heading of the notes that are also shown beside JSON."""
 
-_BY_OTHERS = (Exception, SystemExit)
-"""Exceptions that the code of a problem may raise, such as for option values that it does not check."""
-
 
 def solve(
     name: str,
@@ -306,7 +303,7 @@ def load_problem(name: str, options: Mapping[str, Any]) -> mm.MinMaxProblem:
         return mm.load_problem(name, **options)
     except mm.MinMaxConError:
         raise
-    except _BY_OTHERS as failure:
+    except BaseException as failure:
         given = f" with {words_of(options)}" if options else ""
         raise mm.MinMaxConError(f"problem {name!r} could not be loaded{given}: {cause_of(failure)}") from failure
 
@@ -343,7 +340,7 @@ def finish(
     plugin, problem = loaded.plugin, loaded.problem
     try:
         measured = measure(plugin, problem, solution, references)
-    except _BY_OTHERS as failure:  # what was solved is not lost because it cannot be measured
+    except BaseException as failure:  # what was solved is not lost because it cannot be measured
         measured = measure(None, problem, solution)
         failed = f"evaluate of {plugin.name!r} failed, so that the values are the solver's own: {cause_of(failure)}"
     else:
@@ -377,7 +374,7 @@ def _notes(
     try:
         told = plugin.notes(problem, measured)
         found = {str(heading): [str(one) for one in sentences] for heading, sentences in told.items()}
-    except _BY_OTHERS as failure:
+    except BaseException as failure:
         found, failed = {}, failed or f"notes of {plugin.name!r} failed: {cause_of(failure)}"
     return found if not failed else {**found, CAUTIONS: [*found.get(CAUTIONS, ()), f"{failed}."]}
 

@@ -341,7 +341,8 @@ class SeparateFamily(ConstraintFamily):
         lead = tuple(x.shape[:-1])
         for constraint, part, size in zip(self.constraints, parts, sizes, strict=True):
             try:
-                fits = part.F.shape == lead and part.G.shape == (*lead, size) and part.F.dtype == x.dtype == part.G.dtype
+                fits = part.F.shape == lead and part.G.shape == (*lead, size)
+                fits = fits and part.F.dtype == x.dtype == part.G.dtype
             except AttributeError:
                 need = "must return an Evaluation(F, G, pullback) of two arrays and a function."
                 raise InvalidInput(f"evaluate of {constraint.name}", part, need) from None

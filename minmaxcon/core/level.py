@@ -11,7 +11,6 @@ import numpy as np
 from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, check_evaluation, check_real
 from minmaxcon.core.source import Source, in_double
-from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 

@@ -174,8 +174,9 @@ def solve(
     Returns
     -------
     Solution
-        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C, SIGTERM, SIGHUP or SIGUSR1 the
-        status is ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises KeyboardInterrupt.
+        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C, SIGTERM, SIGHUP or
+        SIGUSR1 the status is ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises
+        KeyboardInterrupt. Where a program has its own handler of SIGUSR1, that stays.
 
     Raises
     ------

@@ -255,7 +255,18 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     registry.plugin.cache_clear()
 
 
-FAULTS = [RuntimeError("two\nlines"), SystemExit(3), KeyError("x"), OSError(5, "disk"), ValueError("x" * 100_000)]
+class Cancelled(BaseException):
+    """No Exception, as what cancels tasks of asyncio is none."""
+
+
+FAULTS = [
+    RuntimeError("two\nlines"),
+    SystemExit(3),
+    Cancelled("at once"),
+    KeyError("x"),
+    OSError(5, "disk"),
+    ValueError("x" * 100_000),
+]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
@@ -283,20 +294,25 @@ def test_a_load_that_returns_no_problem_is_one_line(
 class Ending(HalfSquare):
     """Ends the program when it is evaluated."""
 
+    def __init__(self, how: BaseException) -> None:
+        super().__init__()
+        self.how = how
+
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
-        sys.exit(0)
+        raise self.how
 
 
+@pytest.mark.parametrize("how, named", [(SystemExit(0), "sys.exit(0)"), (Cancelled("all"), "Cancelled: all")])
 @pytest.mark.parametrize("words", [("solve",), ("solve", "--json"), ("compare", "--max-samples", 100), ("check",)])
 def test_a_function_that_ends_the_program_is_no_success(
-    words: tuple[Any, ...], strange: Callable[..., None], call: Callable[..., Any]
+    words: tuple[Any, ...], how: BaseException, named: str, strange: Callable[..., None], call: Callable[..., Any]
 ) -> None:
-    strange(load=mm.MinMaxProblem(Ending(), [Linear(0.5)], mm.Ball(3, 6.0), cases.finite("points", "costs")))
+    strange(load=mm.MinMaxProblem(Ending(how), [Linear(0.5)], mm.Ball(3, 6.0), cases.finite("points", "costs")))
     done = call(words[0], "strange", "--quiet", *words[1:])
     assert done.status != 0
     if words[0] != "check":  # which tells it of each check
         assert (done.status, done.out) == (2, "")
-        said = "code that was loaded ended the program before there was a result (sys.exit(0)); mend it."
+        said = f"code that was loaded ended the program before there was a result ({named}); mend it."
         assert done.err == f"minmaxcon: error: {said}\n"
 
 
@@ -313,7 +329,7 @@ def test_an_evaluation_that_writes_into_the_point_spoils_no_result(
 @pytest.mark.parametrize("part", ["evaluate", "notes"])
 @pytest.mark.parametrize(
     "fault",
-    [*FAULTS[:2], None, [1], {"objective": 1j, "values": [0.0], "Please note": 5}],
+    [*FAULTS[:3], None, [1], {"objective": 1j, "values": [0.0], "Please note": 5}],
     ids=lambda fault: type(fault).__name__,
 )
 @pytest.mark.usefixtures("limit_of_the_solve")
@@ -332,6 +348,7 @@ def test_what_was_solved_is_not_lost_by_what_measures_it(
 FOREIGN = {
     "raises": "raise RuntimeError('first\\nsecond')",
     "exits": "raise SystemExit(0)",
+    "cancels": "import asyncio\nraise asyncio.CancelledError",
     "ends": "import os; os._exit(0)",
     "crashes": "import os; os.abort()",
     "hangs": "import time; time.sleep(1000)",
@@ -366,11 +383,12 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., 
 def test_an_import_that_fails_or_ends_the_interpreter_is_a_line_and_spares_the_others(
     listed: Callable[..., dict[str, str]],
 ) -> None:
-    found = listed("raises", "exits", "ends", "crashes", "prints")
+    found = listed("raises", "exits", "cancels", "ends", "crashes", "prints")
     assert found["prints"] == "Noisy."
     assert "ends the interpreter with exit status 0" in found["ends"]
     assert "ends the interpreter with exit status -6" in found["crashes"]
     assert "second" in found["raises"]
+    assert "CancelledError" in found["cancels"]
     assert "ends the interpreter" in found["exits"]
 
 

@@ -761,7 +761,10 @@ def test_a_process_may_end_at_every_operation_on_files(
         assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT_FILE]
 
 
-@pytest.mark.parametrize("name, shown", [*((name, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1")), ("SIGINT", "Ctrl-C")])
+SIGNALS = [*((name, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1")), ("SIGINT", "Ctrl-C")]
+
+
+@pytest.mark.parametrize("name, shown", SIGNALS)
 def test_a_signal_ends_a_solve_in_order(name: str, shown: str, tmp_path: Path) -> None:
     """The best feasible point is returned, the checkpoint is that of the last state, and handlers are as before."""
     problem, which = cases.problem("fair_auc_inter"), getattr(signal, name)

@@ -163,7 +163,7 @@ class _Spectrum:
     def of_features(
         cls, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float], shifts: int
     ) -> _Spectrum:
-        """Return the spectrum of rows, dense or CSR, of two classes with their weights; the last features are shifts."""
+        """Return the spectrum of rows, dense or CSR, of two classes with weights; the last features are shifts."""
         found = [_moments(*one) for one in zip(classes, weights, sizes, strict=True)]
         covariance, rounding = (0.5 * (found[0][i] + found[1][i]) for i in (0, 2))
         second, delta = found[1][0], found[1][1] - found[0][1]
