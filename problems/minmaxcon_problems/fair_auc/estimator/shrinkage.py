@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, vstack
 from scipy.special import ndtr
 
 from minmaxcon.errors import InvalidInput
@@ -190,25 +191,29 @@ class _Spectrum:
     @classmethod
     def of_rows(cls, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float], shifts: int) -> _Spectrum:
         """Return the same from the products of rows, for fewer rows than features."""
-        dense = [np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=np.float64) for rows in classes]
-        found = [_centred(*one) for one in zip(dense, weights, sizes, strict=True)]
-        centred = np.sqrt(0.5) * np.concatenate([rows for rows, _, _ in found])
-        rounding, delta = 0.5 * (found[0][2] + found[1][2]), found[1][1] - found[0][1]
-        lost = (centred**2).sum(axis=0) <= rounding
-        centred[:, lost] = delta[lost & (delta**2 <= rounding)] = rounding[lost] = 0.0
-        plain = len(delta) - shifts
+        plain = classes[0].shape[1] - shifts
+        make: Any = _SparseRows if hasattr(classes[0], "tocsr") else _DenseRows
+        rows = make([part[:, :plain] for part in classes], weights, sizes)
+        delta, gram = rows.delta, rows.gram()
+        found, variances = rows.times(delta), rows.variances
+        values, free, along, groups = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((len(gram), 0))
         if shifts:
-            slopes = np.linalg.lstsq(centred[:, plain:], centred[:, :plain], rcond=None)[0]
-            centred[:, :plain] -= centred[:, plain:] @ slopes
-            delta[:plain] -= delta[plain:] @ slopes
-        features, groups = centred[:, :plain], centred[:, plain:]
-        values, vectors = _eigen(features @ features.T, rounding[:plain])
-        free, beside = _eigen(groups.T @ groups, rounding[plain:])
-        scores = np.hstack([vectors * np.sqrt(values), groups @ beside])  # of rows along the eigenvectors
-        along = np.append(scores[:, : len(values)].T @ (features @ delta[:plain]) / values, delta[plain:] @ beside)
-        own = scores[len(dense[0]) :]
-        unit = _unit((features**2).sum(axis=0), rounding[:plain])
-        return cls.of(np.append(values, free), along, 2.0 * own.T @ own, len(free), sizes, delta[:plain], unit)
+            beside = _DenseRows([_dense(part[:, plain:]) for part in classes], weights, sizes)
+            free, vectors = _eigen(beside.centred.T @ beside.centred, beside.rounding)
+            groups, along = beside.centred @ vectors, beside.delta @ vectors  # scores of rows, and their difference
+            basis = groups / np.sqrt(free)
+            delta = delta - along @ rows.products(groups / free)
+            variances = variances - (rows.products(basis) ** 2).sum(axis=0)
+            found = rows.times(delta)
+            found -= basis @ (basis.T @ found)
+            gram -= basis @ (basis.T @ gram)
+            gram -= (gram @ basis) @ basis.T
+        values, vectors = _eigen(gram, rows.rounding)
+        scores = np.hstack([vectors * np.sqrt(values), groups])  # of rows along the eigenvectors
+        along = np.append(scores[:, : len(values)].T @ found / values, along)
+        own = scores[classes[0].shape[0] :]
+        unit = _unit(variances, rows.rounding)
+        return cls.of(np.append(values, free), along, 2.0 * own.T @ own, len(free), sizes, delta, unit)
 
     @classmethod
     def of(
@@ -249,6 +254,80 @@ class _Spectrum:
             own = np.diagonal(one)
             errors = errors + np.maximum(own[:, None] + own - 2.0 * one, 0.0) / size
         return found, np.sqrt(errors)
+
+
+class _DenseRows:
+    """Rows of two classes less their means, whose products add up to the mean covariance.
+
+    ``delta`` (d,) is the difference of the means, ``rounding`` (d,) what rounding may have left of ``variances`` (d,).
+    Features without a variance have none, and no difference, that is rounding.
+    """
+
+    def __init__(self, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float]) -> None:
+        found = [_centred(*one) for one in zip(classes, weights, sizes, strict=True)]
+        self.centred = np.concatenate([rows for rows, _, _ in found])
+        self.centred *= np.sqrt(0.5)
+        self.rounding, self.delta = 0.5 * (found[0][2] + found[1][2]), found[1][1] - found[0][1]
+        self.variances = np.einsum("ij,ij->j", self.centred, self.centred)
+        lost = self.variances <= self.rounding
+        self.centred[:, lost] = self.variances[lost] = 0.0
+        self.delta[lost & (self.delta**2 <= self.rounding)] = self.rounding[lost] = 0.0
+
+    def gram(self) -> Any:
+        """Return the products of all rows with each other (n, n)."""
+        return self.centred @ self.centred.T
+
+    def times(self, vector: Any) -> Any:
+        """Return the products (n,) of rows with a vector (d,)."""
+        return self.centred @ vector
+
+    def products(self, columns: Any) -> Any:
+        """Return the sums (k, d) of rows, with factors (n, k)."""
+        return columns.T @ self.centred
+
+
+class _SparseRows:
+    """The same of CSR rows: they are not centred, and no feature that all rows lack takes memory."""
+
+    def __init__(self, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float]) -> None:
+        used, places = np.unique(np.concatenate([part.indices for part in classes]), return_inverse=True)
+        self.rows = vstack(classes, format="csr", dtype=np.float64)
+        self.rows = csr_matrix((self.rows.data, places, self.rows.indptr), shape=(self.rows.shape[0], len(used)))
+        self.side = np.repeat([0, 1], [part.shape[0] for part in classes])
+        shares = np.concatenate([weight / weight.sum() for weight in weights])
+        factor = (np.asarray(sizes) / (np.asarray(sizes) - 1.0))[self.side]
+        self.scale = np.sqrt(0.5 * shares * factor)
+        self.shares = shares[:, None] * (self.side[:, None] == [0, 1])
+        self.means = self.shares.T @ self.rows
+        squares = (shares * factor) @ self.rows.power(2)
+        self.variances = 0.5 * (squares - factor[[0, -1]] @ self.means**2)
+        self.rounding = 0.5 * len(shares) * _ROUNDING * squares
+        self.delta = self.means[1] - self.means[0]
+        lost = self.variances <= self.rounding
+        self.rows.data[lost[self.rows.indices]] = 0.0
+        self.means[:, lost] = self.variances[lost] = 0.0
+        self.delta[lost & (self.delta**2 <= self.rounding)] = self.rounding[lost] = 0.0
+
+    def gram(self) -> Any:
+        """See :meth:`_DenseRows.gram`."""
+        found = (self.rows @ self.rows.T).toarray()
+        for _ in range(2):  # less the means of the rows, and of the columns
+            found = found.T - (found.T @ self.shares)[:, self.side]
+        return found * np.outer(self.scale, self.scale)
+
+    def times(self, vector: Any) -> Any:
+        """See :meth:`_DenseRows.times`."""
+        return self.scale * (self.rows @ vector - (self.means @ vector)[self.side])
+
+    def products(self, columns: Any) -> Any:
+        """See :meth:`_DenseRows.products`."""
+        scaled = columns * self.scale[:, None]
+        of_means = np.stack([scaled[self.side == side].sum(axis=0) for side in (0, 1)], axis=1)
+        return scaled.T @ self.rows - of_means @ self.means
+
+
+def _dense(rows: Any) -> Any:
+    return np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=np.float64)
 
 
 def _centred(rows: Any, weight: Any, size: float) -> tuple[Any, Any, Any]:
