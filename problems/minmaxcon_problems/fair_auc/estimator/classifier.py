@@ -137,7 +137,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tells.
     time_limit : float, optional
         Seconds that a fit may take, after which it returns the best model so far; where that does not meet the target
-        the status is ``UNFINISHED``. A limit that is not reached changes nothing.
+        the status is ``UNFINISHED``. A limit that is not reached changes nothing. The clock is looked at between steps:
+        one that has begun is finished, and the models are measured.
     max_rows_per_cell : int
         Rows of each combination of label and group that :meth:`partial_fit` keeps.
     random_state : int, RandomState or None

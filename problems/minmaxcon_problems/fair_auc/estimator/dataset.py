@@ -8,6 +8,7 @@ the workers give. So the fit is that of the same rows in one frame, to the last 
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,6 +48,7 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
         vars(estimator).pop(name, None)
     rows.remember(estimator)
     stream = estimator._stream
+    began = time.perf_counter()
     found = _measured(fit_stream(estimator, stream), estimator, rows)
     limit, held_out = found.fit.max_gap, found.fit.validation_gap
     if found.constrained and limit is not None and held_out is None and estimator.demand != "new_rows":
@@ -54,10 +56,11 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
         def trained(gaps: tuple[float, ...]) -> list[Fitted]:
             other = copy.copy(estimator)
             other.max_gap = min(*gaps, 1.0)
-            made = _measured(fit_stream(other, stream), estimator, rows)
+            made = _measured(fit_stream(other, stream, until), estimator, rows)
             return [replace(made, fit=replace(made.fit, max_gap=limit))]
 
-        (found,) = held_on_all(trained, [found])
+        until = None if estimator.time_limit is None else began + estimator.time_limit
+        (found,) = held_on_all(trained, [found], lambda: until is not None and time.perf_counter() >= until)
         excess = found.fit.gap.value - limit
         if excess > 0 and found.fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
             reason = f"On the sample the gap met its target; over all {rows.count:,} rows it is {excess:.4g} above."

@@ -55,7 +55,7 @@ def train(
         option = protected_option(rows.each_other)
         remedy = f"bounds one gap of two groups: give max_gap in its place, or say with {option} which group is meant."
         raise mm.InvalidInput("kappa", asked.kappa, remedy)
-    target, model = asked.target, asked.target.model_for(rows)
+    target, model = asked.target.started(), asked.target.model_for(rows)
     linear, metric = isinstance(model, mm.Linear), single_metric(asked.target.metric)
     problem = build_problem(
         Dataset(rows.name, rows, None, rows),
@@ -68,7 +68,7 @@ def train(
         engine=model.engine,
     )
     solver = mm.IQRC() if asked.solver is None and not linear else asked.solver  # None: the one that fits the problem
-    solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit)
+    solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.left)
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
     free = fit_target(rows, unbound(target, UNCONSTRAINED), validation=validation, **weights)
     gap, area = measured_model(model, parameters, rows, metric, row_weight)
@@ -138,11 +138,12 @@ def fit_rows(
     width = rows.features.shape[1]
     model = model_of(estimator.model, width, score_bound=estimator.score_bound, seed=asked.target.seed)
     asked = asked if constrained else Asked(target=unbound(asked.target, UNCONSTRAINED), gaps=(NO_TARGET,))
+    asked = replace(asked, target=replace(asked.target, model=model).started())
     alpha, path = _alpha_of(estimator, model, rows, row_weight, total, asked.target.seed, shifts)
     strength = alpha / total if path is None else path.noise
     kind: dict[str, Any] = {"ridge" if isinstance(model, mm.Linear) else "decay": strength}
     signs = _signs(estimator, own, way, model, width)
-    asked = replace(asked, target=replace(asked.target, model=model, signs=signs, shifts=shifts, **kind))
+    asked = replace(asked, target=replace(asked.target, signs=signs, shifts=shifts, **kind))
     judged, weight = (rows, row_weight) if validation is None else (validation, validation_weight)
     known: dict[Any, tuple[AUCEstimate, AUCEstimate]] = {}
     folds = _folds(rows, asked.target) if constrained and asked.target.demand == "new_rows" else []
@@ -202,7 +203,7 @@ def fit_rows(
 
     found = trained(asked.gaps)
     if sampled and constrained and validation is None and not folds:
-        found = held_on_all(trained, found)
+        found = held_on_all(trained, found, lambda: asked.target.over)
     if constrained:
         given = (raw, raw_weight) if raw_validation is None else (raw_validation, validation_weight)
         told = [told_of_groups(one, asked.target, *given, copies) for one in found]
@@ -212,21 +213,23 @@ def fit_rows(
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
 
 
-def _starts(estimator: Any, asked: Asked, width: int) -> list[Asked]:
-    """Return what is asked, once for each start of a network, which share the time."""
+def _starts(estimator: Any, asked: Asked, width: int) -> Iterator[Asked]:
+    """Yield what is asked, once for each start of a network that there is time for; they share it."""
     target, several = asked.target, int(estimator.n_init)
     if several == 1:
-        return [asked]
+        yield asked
+        return
     model = estimator.model
     if isinstance(model, mm.TorchModule) or (hasattr(model, "named_parameters") and not isinstance(model, type)):
         remedy = "needs other starts, and the module brings its own: give a function that makes a module."
         raise mm.InvalidInput("n_init", several, remedy)
-    limit = None if target.time_limit is None else target.time_limit / several
-    found = []
-    for seed in range(target.seed, target.seed + several):
+    left = target.left or 0.0
+    for k, seed in enumerate(range(target.seed, target.seed + several)):
+        if k and target.over:
+            return
         made = model_of(model, width, score_bound=estimator.score_bound, seed=seed)
-        found.append(replace(asked, target=replace(target, model=made, seed=seed, time_limit=limit)))
-    return found
+        until = None if target.until is None else target.until - left * (1.0 - (k + 1) / several)
+        yield replace(asked, target=replace(target, model=made, seed=seed, until=until))
 
 
 def _best_start(fits: Sequence[FairFit], by_auc: bool) -> FairFit:
@@ -326,10 +329,12 @@ def _sample(rows: LabelledData, row_weight: Any, seed: int) -> tuple[Any, Any]:
     return np.concatenate(parts), np.concatenate(weights)
 
 
-def held_on_all(trained: Callable[[tuple[float, ...]], list[Fitted]], found: list[Fitted]) -> list[Fitted]:
+def held_on_all(
+    trained: Callable[[tuple[float, ...]], list[Fitted]], found: list[Fitted], over: Callable[[], bool]
+) -> list[Fitted]:
     """Move the gaps that the sample is held to until the gaps on all rows come close below the limits.
 
-    Of the models of one limit the best that meets it is kept, else the fairest.
+    It ends where the time is ``over``. Of the models of one limit the best that meets it is kept, else the fairest.
     """
 
     def rank(one: Fitted) -> tuple[bool, float]:
@@ -340,7 +345,7 @@ def held_on_all(trained: Callable[[tuple[float, ...]], list[Fitted]], found: lis
     for _ in range(_AGAIN):
         missed = [float(one.fit.max_gap or 0.0) - _SLACK - one.fit.gap.value for one in latest]
         bound = [off < -_SLACK or (off > _CLOSE and one.fit.price > 0) for off, one in zip(missed, latest, strict=True)]
-        if not any(bound):
+        if not any(bound) or over():
             break
         goals = [
             min(max(goal + off, 0.0), NO_TARGET) if moves else goal
@@ -429,14 +434,15 @@ def _measured_as_given(
     return fit
 
 
-def fit_stream(estimator: Any, stream: Incremental) -> Fitted:
-    """Fit the rows that ``partial_fit`` remembers.
+def fit_stream(estimator: Any, stream: Incremental, until: float | None = None) -> Fitted:
+    """Fit the rows that ``partial_fit`` remembers, of which the time may end ``until`` then, see :class:`Target`.
 
     Training begins afresh each time: from the parameters of an earlier fit, to fewer rows, it would end in another
     local optimum, so that a model would depend on when it was asked for. Raises NotFittedError where not enough has
     been seen; what is missing is named.
     """
     asked = asked_of(estimator, stream.seed, rows_at_hand=False)
+    asked = replace(asked, target=replace(asked.target, until=until))
     try:
         rows, weight, copies = stream.rows(asked.target.metric, estimator.positive, feature_names(estimator))
     except DataError as failure:

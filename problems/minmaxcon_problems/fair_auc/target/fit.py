@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -221,24 +219,33 @@ def fit_new_rows(
     bias. The loosest training gap whose average is within the target is what all rows are then held to. Where none is,
     it is the one of the least average, with the status ``OUT_OF_REACH``. Errors are those of :func:`fit_target`.
     """
-    target = replace(target, model=target.model_for(train))
-    gaps, areas, goals = [], [], np.zeros(0)
-    short = replace(target, iterations=_IN_FOLDS if target.iterations is None else target.iterations)
+    target = replace(target, model=target.model_for(train)).started()
+    gaps: list[Any] = []
+    areas, goals = [], np.zeros(0)
+    # Of a limit that is reached a share is kept for the model itself.
+    until = None if target.until is None else target.until - (target.left or 0.0) / (len(folds) + 1)
+    steps = _IN_FOLDS if target.iterations is None else target.iterations
+    short = replace(target, iterations=steps, until=until)
     for part, rest in folds:
         own, other = (None, None) if row_weight is None else (row_weight[part], row_weight[rest])
         judge = _Judge(train.select(part), train.select(rest), own, other, short)
         goals = judge.goals[judge.goals >= 0]  # chance goes both ways, and is averaged out
         solved = _by_following(judge, goals, None, ())
+        if gaps and short.over:  # a fold that was cut short
+            break
         found = [judge.signed(one.run) for one in solved.goals]
         gaps.append([gap for gap, _ in found])
         areas.append([area for _, area in found])
     average = np.abs(np.mean(gaps, axis=0)).max(axis=1)
     fair = np.flatnonzero(average <= target.max_gap)
     best = int(fair[0]) if fair.size else int(np.argmin(average))
-    left = LeftOut(float(goals[best]), float(average[best]), float(np.mean(areas, axis=0)[best]), len(folds))
+    left = LeftOut(float(goals[best]), float(average[best]), float(np.mean(areas, axis=0)[best]), len(gaps))
     judge = _Judge(train, None, row_weight, None, replace(target, max_gap=left.goal))
     fit = _chosen(_by_following(judge, goals[best : best + 1], None, ()), judge)
     fit = replace(fit, max_gap=target.max_gap)
+    if short.over:
+        cut = f"The time limit of {target.time_limit} s was reached within the folds."
+        return replace(fit, status=mm.Status.UNFINISHED, reason=f"{cut} {fit.reason}"), left
     if not fair.size:
         reason = f"The least gap on rows left out is {left.gap:.4g}, above the target {target.max_gap:g}."
         return replace(fit, status=mm.Status.OUT_OF_REACH, reason=reason), left
@@ -448,15 +455,7 @@ def _by_bounds(judge: _Judge, wanted: Any, start: Any, callbacks: Sequence[Any])
 
 
 def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any]) -> _Candidates:
-    target = judge.target
-    if target.model is not None and target.model.engine == "torch":
-        importlib.import_module("torch")  # which is not on the clock
-    began, limit = time.perf_counter(), target.time_limit
-
-    def left() -> float | None:
-        """Return the time that is left: a limit that is not reached must not change anything."""
-        return None if limit is None else max(limit - (time.perf_counter() - began), 1e-9)
-
+    target = judge.target.started()
     solver = mm.SuccessiveApproximation(
         iterations=_STEPS if target.iterations is None else target.iterations,
         tolerance=target.objective.tolerance,
@@ -470,7 +469,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         unbound = replace(unbound, metric=UNCONSTRAINED)
         without = build_target_problem(judge.train, unbound, row_weight=judge.row_weight)
     watches = [_Watch(judge, [NO_TARGET]), _Watch(judge, goals)] if judge.early else []
-    free = mm.solve(without, solver, seed=target.seed, time_limit=left(), callbacks=[*callbacks, *watches[:1]])
+    free = mm.solve(without, solver, seed=target.seed, time_limit=target.left, callbacks=[*callbacks, *watches[:1]])
     if watches:
         free = watches[0].best(free, 0)
     stopped = free.status is mm.Status.INTERRUPTED
@@ -479,7 +478,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         solver,
         seed=target.seed,
         x0=free.x if start is None else start,
-        time_limit=left(),
+        time_limit=target.left,
         callbacks=[lambda _: True] if stopped else [*callbacks, *watches[1:]],  # one Ctrl-C ends both
     )
     runs = [watches[1].best(both[j], j) if watches else both[j] for j in range(len(goals))]
@@ -492,8 +491,8 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
 
         def solve(wanted: Any, begin: Any) -> list[_Candidate]:
             """Return models for some goals, from where others have ended."""
-            bound, limit = signed_bounds(problem, free.x, wanted), left()
-            several = mm.solve(bound, solver, seed=target.seed, x0=begin, time_limit=limit, callbacks=callbacks)
+            bound = signed_bounds(problem, free.x, wanted)
+            several = mm.solve(bound, solver, seed=target.seed, x0=begin, time_limit=target.left, callbacks=callbacks)
             made = [several[j] for j in range(len(wanted))]
             parts = zip(made, smooth(made), wanted, strict=True)
             return [_Candidate(run, judge.on_train(run), float(gap), float(goal)) for run, gap, goal in parts]
@@ -506,7 +505,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
     # A network has many optima: the one without a target was worse than one with, and is looked for from there.
     watch = [_Watch(judge, [NO_TARGET])] if watches else []
     again = mm.solve(
-        without, solver, seed=target.seed, x0=best.run.x, time_limit=left(), callbacks=[*callbacks, *watch]
+        without, solver, seed=target.seed, x0=best.run.x, time_limit=target.left, callbacks=[*callbacks, *watch]
     )
     again = watch[0].best(again, 0) if watch else again
     both_free = found.free, _Candidate(again, judge.on_train(again), float(smooth([again])[0]), NO_TARGET)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -36,6 +38,9 @@ __all__ = [
 NO_TARGET = 1.0
 """No two AUCs differ by more than this."""
 
+_NO_TIME = 1e-9
+"""Seconds of a solve that has no time left: it ends at once, with what it has begun from."""
+
 _UNBOUND = 2.0
 """The bound where there is no target: one of 1 is active at models that separate the groups, and they are kept off."""
 
@@ -64,7 +69,9 @@ class Target:
     ``shifts`` counts the last features that tell a row's group, for a linear model: where a target is missed, training
     begins once more without them.
     ``iterations`` is the largest number of outer steps of a fit, 200 by default; the method "bounds" has none.
-    ``time_limit`` is in seconds. Raises InvalidInput or UnknownName for whatever cannot be used, named with the remedy.
+    ``time_limit`` is in seconds; ``until`` is the time of ``time.perf_counter()`` by which the fit ends, by default so
+    much later than its search begins. Raises InvalidInput or UnknownName for whatever cannot be used, named with the
+    remedy.
     """
 
     metric: FairnessMetric | MetricSet | Any
@@ -85,6 +92,7 @@ class Target:
     early_stopping: bool = False
     iterations: int | None = None
     time_limit: float | None = None
+    until: float | None = None
 
     def __post_init__(self) -> None:
         limit, damping = self.time_limit, self.damping
@@ -119,6 +127,24 @@ class Target:
             raise mm.InvalidInput("signs", self.signs, "are for linear models; leave them out for networks.")
         if self.method == "bounds":
             self._check_bounds()
+
+    def started(self) -> Target:
+        """Return the target with the clock running, where it has a limit and the clock is not running yet."""
+        if self.time_limit is None or self.until is not None:
+            return self
+        if self.model is not None and self.model.engine == "torch":
+            importlib.import_module("torch")  # which is not on the clock
+        return replace(self, until=time.perf_counter() + self.time_limit)
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left; a limit that is not reached must not change anything."""
+        return None if self.until is None else max(self.until - time.perf_counter(), _NO_TIME)
+
+    @property
+    def over(self) -> bool:
+        """Whether no time is left."""
+        return self.left == _NO_TIME
 
     def _check_bounds(self) -> None:
         if self.signs is not None:

@@ -8,7 +8,6 @@ the runs of one solve; a second solve interpolates in s to where the true gap me
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -43,27 +42,25 @@ def solve_side_bounds(
     callbacks, which are as for :func:`minmaxcon.solve`. Raises DataError where a subset of the metric, or a class, is
     empty.
     """
-    metric, model, time_limit = single_metric(target.metric), target.model_for(rows), target.time_limit
+    metric, model, target = single_metric(target.metric), target.model_for(rows), target.started()
     masks = metric.masks_of(rows.label, rows.group, rows.name)
     problem = side_problem(rows, target)
     rest = problem.primal.dimension - model.dimension
     x0 = None if start is None else np.concatenate([np.asarray(start, dtype=np.float64), np.zeros(rest)])
     solver = mm.SFLS(oracle=mm.SMD(steps=_STEPS), levels=12)
-    began = time.perf_counter()
     kappa, shift = (grid.ravel() for grid in np.meshgrid(_KAPPAS, _SHIFTS, indexing="ij"))
     kappa, shift = np.append(kappa, _INACTIVE), np.append(shift, 0.0)
 
-    def solved(kappas: Any, shifts: Any, until: float | None, told: Sequence[Any]) -> tuple[mm.Solution, Any, Any]:
+    def solved(kappas: Any, shifts: Any, told: Sequence[Any]) -> tuple[mm.Solution, Any, Any]:
         sides = problem.with_bounds(1.0 + kappas * (1.0 + shifts), 1.0 + kappas * (1.0 - shifts))
-        left = None if until is None else max(until - (time.perf_counter() - began), 1e-9)
-        found = mm.solve(sides, solver, seed=target.seed, x0=x0, time_limit=left, callbacks=told)
+        found = mm.solve(sides, solver, seed=target.seed, x0=x0, time_limit=target.left, callbacks=told)
         scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
         return found, _signed_gap(scores, masks), metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0])
 
-    first, gap, accuracy = solved(kappa, shift, time_limit, callbacks)
+    first, gap, accuracy = solved(kappa, shift, callbacks)
     middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], goals)
     told = [lambda _: True] if mm.Status.INTERRUPTED in first.status else callbacks  # one Ctrl-C ends both
-    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift, time_limit, told)
+    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift, told)
     gap, accuracy = np.abs(np.concatenate([gap, second_gap])), np.concatenate([accuracy, second_accuracy])
     feasible = np.concatenate([first.feasible, second.feasible])
     chosen, reach = [], []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import time
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -18,9 +20,9 @@ from sklearn.linear_model import LogisticRegression
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc import FairAUCClassifier
+from minmaxcon_problems.fair_auc.estimator import training
 from minmaxcon_problems.fair_auc.estimator.asked import asked_of
 from minmaxcon_problems.fair_auc.estimator.inputs import sensitive_column
-from minmaxcon_problems.fair_auc.target import fit as fit_module
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, every_pair, gap_by_pairs
 
 
@@ -205,6 +207,45 @@ def test_each_solve_may_take_all_the_time_that_is_left(few: Rows, monkeypatch: p
     assert 500.0 < limits[1] < limits[0] <= 600.0
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_gap": [0.02, 0.2]},
+        {"max_gap": 0.05, "demand": "new_rows"},
+        {"kappa": 0.1},
+        {"max_gap": 0.05, "model": "mlp", "n_init": 3, "max_iter": 5},
+    ],
+    ids=lambda settings: next(reversed(settings)),
+)
+def test_all_solves_of_a_fit_share_one_limit(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice of the penalty, each solve and each fold take a fifth of it by the clock, and then nothing is left."""
+    rows, limit = biased_rows(300, 1), 1000.0
+    now, limits, solve, choose = [0.0], list[float](), mm.solve, training.chosen_shrinkage
+
+    def slow_solve(*args: Any, **given: Any) -> Any:
+        limits.append(given["time_limit"])
+        found = solve(*args, **given)
+        now[0] += limit / 5
+        return found
+
+    def slow_choice(*args: Any) -> Any:
+        now[0] += limit / 5
+        return choose(*args)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(mm, "solve", slow_solve)
+    monkeypatch.setattr(training, "chosen_shrinkage", slow_choice)
+    fair = fitted(rows, time_limit=limit, **settings)
+    assert limits[0] <= (0.8 * limit if "max_gap" in settings and "model" not in settings else limit)
+    assert now[0] <= 9 * limit / 5
+    assert all(one <= limit - taken * limit / 5 + 1e-6 for taken, one in enumerate(limits[:5]))
+    assert all(one < 1e-6 for one in limits[5:])
+    if "demand" in settings:
+        assert fair.status_ is mm.Status.UNFINISHED
+        assert "within the folds" in fair.reason_
+
+
 def test_imports_are_not_on_the_clock(few: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
 
@@ -212,17 +253,17 @@ def test_imports_are_not_on_the_clock(few: Rows, monkeypatch: pytest.MonkeyPatch
         order.append("clock")
         raise TimeoutError
 
-    load = fit_module.importlib.import_module
+    load = importlib.import_module
 
     def noted(name: str, package: str | None = None) -> Any:
         if name == "torch":
             order.append(name)
         return load(name, package)
 
-    monkeypatch.setattr(fit_module.importlib, "import_module", noted)
-    monkeypatch.setattr(fit_module.time, "perf_counter", clock)
+    monkeypatch.setattr(importlib, "import_module", noted)
+    monkeypatch.setattr(time, "perf_counter", clock)
     with pytest.raises(TimeoutError):
-        fitted(few, model=mm.TorchModule(torch.nn.Linear(few.X.shape[1], 1), 9.0))
+        fitted(few, model=mm.TorchModule(torch.nn.Linear(few.X.shape[1], 1), 9.0), time_limit=60.0)
     assert order == ["torch", "clock"]
 
 
