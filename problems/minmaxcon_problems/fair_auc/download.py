@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import tempfile
 import warnings
@@ -26,6 +27,12 @@ TIMEOUT = 60.0
 """Seconds without an answer after which a server counts as out of reach."""
 LARGEST = 64 << 20
 """Bytes at which a download is ended, packed or not; the largest of the known files has 6 MB."""
+
+_DIGESTS = {
+    "bank": "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0afb4d8",
+    "compas": "ef77ada6c174591b453f076d822853b1b6382064b43b744d04ffdead7e58ed53",
+}
+"""SHA-256 of what is written. scikit-learn compares what comes from OpenML with the digest that OpenML tells."""
 
 _COMPAS_COLUMNS = (
     *("sex", "age", "age_cat", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count"),
@@ -83,6 +90,12 @@ def _require(name: str, *, found: object, expected: object, what: str) -> None:
         )
 
 
+def _require_digest(name: str, content: bytes) -> bytes:
+    found = hashlib.sha256(content).hexdigest()
+    _require(name, found=found, expected=_DIGESTS[name], what="the SHA-256 digest")
+    return content
+
+
 def _a9a() -> Files:
     answer = _open_ml("a9a", 1430, as_frame=False, parser="liac-arff")
     rows, target = answer.data.tocsr(), answer.target
@@ -124,7 +137,7 @@ def _bank() -> Files:
         need = "did not answer with a zip file that can be unpacked; nothing was written."
         raise DataError("bank", f"{BANK_URL} {need}") from failure
     _require("bank", found=content.count(b"\n"), expected=41189, what="a number of lines")
-    return {wanted: content}
+    return {wanted: _require_digest("bank", content)}
 
 
 def _compas() -> Files:
@@ -135,7 +148,7 @@ def _compas() -> Files:
     places = [rows[0].index(name) for name in _COMPAS_COLUMNS]
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([[row[place] for place in places] for row in rows])
-    return {"compas-scores.csv": text.getvalue().encode()}
+    return {"compas-scores.csv": _require_digest("compas", text.getvalue().encode())}
 
 
 DOWNLOADS: dict[str, tuple[Callable[[], Files], tuple[str, ...]]] = {

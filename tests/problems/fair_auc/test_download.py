@@ -102,21 +102,25 @@ def test_another_table_than_a9a_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert not (tmp_path / "data").exists()
 
 
+def zipped(bank: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("../escape.csv", "x")
+        packed.writestr("bank-additional/bank-additional-full.csv", bank)
+    return archive.getvalue()
+
+
 @pytest.mark.rel
 @pytest.mark.data
 def test_the_other_files_come_from_their_archives(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank = gzip.decompress((shared_data / "bank-additional-full.csv.gz").read_bytes())
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as packed:
-        packed.writestr("../escape.csv", "x")
-        packed.writestr("bank-additional/bank-additional-full.csv", bank)
     with gzip.open(shared_data / "compas-scores.csv.gz", "rt", newline="") as file:
         table = list(csv.reader(file))
     text = io.StringIO()
     csv.writer(text).writerows([["name", *row, "dob"] if not i else ["a b", *row, "1"] for i, row in enumerate(table)])
-    answers = {downloads.BANK_URL: archive.getvalue(), downloads.COMPAS_URL: text.getvalue().encode()}
+    answers = {downloads.BANK_URL: zipped(bank), downloads.COMPAS_URL: text.getvalue().encode()}
     monkeypatch.setattr("urllib.request.urlopen", lambda url, **_: io.BytesIO(answers[url]))
     assert [path.name for path in download("bank", tmp_path)[0]] == ["bank-additional-full.csv.gz"]
     assert download("compas", tmp_path)[0] == (tmp_path / "compas-scores.csv.gz",)
@@ -125,6 +129,13 @@ def test_the_other_files_come_from_their_archives(
         np.testing.assert_array_equal(ours.train.features, theirs.train.features)
     assert b"name" not in gzip.decompress((tmp_path / "compas-scores.csv.gz").read_bytes())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bank-additional-full.csv.gz", "compas-scores.csv.gz"]
+    # One value that differs is not the known file, however many rows it has.
+    answers[downloads.BANK_URL] = zipped(bank.replace(b";261;", b";262;", 1))
+    answers[downloads.COMPAS_URL] = text.getvalue().replace("Male", "Female", 1).encode()
+    for name in ("bank", "compas"):
+        with pytest.raises(DataError, match=r"has the SHA-256 digest .* it has changed, nothing was written"):
+            download(name, tmp_path / "changed")
+    assert not (tmp_path / "changed").exists()
     answers[downloads.BANK_URL] = b"<html>moved</html>"
     with pytest.raises(DataError, match="did not answer with a zip file"):
         download("bank", tmp_path)
