@@ -235,7 +235,7 @@ def open_checkpoints(
         if folder is not None
     }
     here, there = (keepers.get(name) for name in folders)
-    same = here is not None and there is not None and here.path.absolute() == there.path.absolute()
+    same = here is not None and there is not None and here.path.parent.resolve() == there.path.parent.resolve()
     saved = None if there is None or (same and not there.exists()) else there.read()
     if here is not None and not same and here.exists():
         need = "holds a checkpoint already; resume from it, or name another folder."

@@ -538,11 +538,13 @@ def test_an_archive_that_no_numpy_wrote_is_refused(tmp_path: Path, content: byte
     assert str(refusal.value).isprintable()
 
 
+@pytest.mark.parametrize("other", [".", "link"])
 def test_one_folder_in_two_spellings_begins_where_there_is_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folders = {"checkpoint": "kept", "resume": tmp_path / "kept"}
+    Path("link").symlink_to(tmp_path)
+    folders = {"checkpoint": "kept", "resume": tmp_path / other / "kept"}
     first = mm.solve(mm.load_problem("toy"), SOLVER, budget=200, **folders)
     assert same(mm.solve(mm.load_problem("toy"), SOLVER, budget=200, **folders), first)
 
