@@ -53,7 +53,7 @@ def test_a_shift_in_training_is_worth_any_shift_afterwards(rows: Rows) -> None:
 
 
 def test_without_a_limit_the_groups_may_be_separated(rows: Rows) -> None:
-    """Beside features that hardly count the best shift has a gap of almost 1, which is no bound that steps come near."""
+    """Beside shrunken features the best shift has a gap of almost 1, which is no bound that steps come near."""
     free = fitted(rows, use_group=True, max_gap=1.0, alpha=3e4)
     assert free.status_.name == "SOLVED"
     assert free.gap_.value > 0.99
