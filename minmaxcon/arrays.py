@@ -385,7 +385,7 @@ def engine(name: str) -> Namespace:
     asked: object = name  # whatever a caller gives, also what no dictionary can look up
     found = _BY_ENGINE.get(name) if isinstance(asked, str) else None
     if found is None:
-        if name not in tuple(_BUILDERS):
+        if not isinstance(asked, str) or name not in _BUILDERS:
             raise InvalidInput("engine", name, f"unknown array engine; use one of {', '.join(_BUILDERS)}.")
         found = _BY_ENGINE[name] = _BUILDERS[name]()
     return found
@@ -423,6 +423,22 @@ def to_numpy(x: Any) -> Any:
     return namespace(x).to_numpy(x)
 
 
+def _numbers(value: Any, make: Callable[[], Any]) -> Any:
+    """Return what is made of numbers, and name the value that is no array of real ones."""
+    remedy = "must be an array of real numbers."
+    try:
+        if not is_complex(value):
+            return make()
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise InvalidInput("value", value, remedy)
+
+
+def is_complex(value: Any) -> bool:
+    """Tell whether an array of any engine, or a list, holds complex numbers, which NumPy casts with a mere warning."""
+    return "complex" in str(value.dtype) if hasattr(value, "dtype") else np.iscomplexobj(value)
+
+
 class Constant:
     """A fixed float64 NumPy array that is handed out with the precision and device of another array.
 
@@ -433,6 +449,11 @@ class Constant:
     ----------
     value : array_like
         The numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no array of real numbers.
 
     Examples
     --------
@@ -445,7 +466,7 @@ class Constant:
     __slots__ = ("_kept", "_latest", "_row", "value")
 
     def __init__(self, value: Any) -> None:
-        self.value = np.array(to_numpy(value), dtype=np.float64)
+        self.value = _numbers(value, lambda: np.array(to_numpy(value), dtype=np.float64))
         self.value.setflags(write=False)
         self._kept: dict[Any, Array] = {}
         self._latest: tuple[Any, Any, Array] = (None, None, self.value)
@@ -507,11 +528,15 @@ def compiled(function: Callable[..., Any], device: str = "cpu") -> Callable[...,
 
     Raises
     ------
+    InvalidInput
+        If it is no function, or there is no such device.
     MissingDependency
         If JAX is not installed.
     Unsupported
         When it is called, if something in the function cannot be traced; its name, place and the remedy are given.
     """
+    if not callable(function):
+        raise InvalidInput("function", function, "must be a function of arrays.")
     jax = _module_of_jax()
     call, where = jax.jit(function), _device_of_jax(device)
 
@@ -547,9 +572,8 @@ def on_device(array: Any, name: str, device: str) -> Any:
     InvalidInput
         If the engine knows no such device, or there is none.
     """
-    asked: object = device
-    if not isinstance(asked, str) or asked == "meta":  # torch's "meta" has shapes and no numbers
-        raise InvalidInput("device", device, 'must be a name such as "cpu" or "cuda:1".')
+    _check_device(device)
+    engine(name)
     if device == "cpu" and name != "jax":
         return array
     if name == "torch":
@@ -581,8 +605,19 @@ def created(value: Any, dtype: str, name: str, device: str) -> Any:
         Precision.
     name, device : str
         Engine and device, see :func:`on_device`, which refuses one that is not there.
+
+    Raises
+    ------
+    InvalidInput
+        If the value is no array of real numbers, there is no such precision or engine, or the engine has no such
+        device.
     """
-    found = engine(name).create(value, dtype)
+    asked: object = dtype
+    if not isinstance(asked, str) or dtype not in ("float64", "float32"):
+        raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
+    create = engine(name).create
+    found = _numbers(value, lambda: create(value, dtype))
+    _check_device(device)
     placed = found if device == "cpu" else on_device(found, name, device)
     return found if compiles(name) else placed
 
@@ -594,12 +629,18 @@ def _module_of_jax() -> Any:
         raise MissingDependency("jax", "jax", 'engine="jax"') from error
 
 
+def _check_device(device: object) -> None:
+    if not isinstance(device, str) or device == "meta":  # torch's "meta" has shapes and no numbers
+        raise InvalidInput("device", device, 'must be a name such as "cpu" or "cuda:1".')
+
+
 def _devices_of_torch(torch: Any) -> list[str]:
     found = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
     return [*found, "mps"] if torch.backends.mps.is_available() else found
 
 
 def _device_of_jax(device: str) -> Any:
+    _check_device(device)
     jax = _module_of_jax()
     kind, _, number = device.partition(":")
     try:

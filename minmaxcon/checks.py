@@ -8,14 +8,31 @@ complex numbers, NaN and infinity are none.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from minmaxcon.arrays import to_numpy
-from minmaxcon.errors import InvalidInput
+from minmaxcon.errors import InvalidInput, UnknownName
 
-__all__ = ["batch_number", "check_draw", "dimension_of", "finite_array", "number", "positive", "seed_number", "whole"]
+__all__ = [
+    "batch_number",
+    "check_draw",
+    "choice",
+    "dimension_of",
+    "file_path",
+    "finite_array",
+    "flag",
+    "instance",
+    "instances",
+    "mapping",
+    "number",
+    "positive",
+    "seed_number",
+    "whole",
+]
 
 _LARGEST_DIMENSION = 10**9
 """Coordinates of a point: its float64 array alone is 8 GB."""
@@ -237,6 +254,181 @@ def seed_number(name: str, value: Any) -> int:
     if found >= 0:
         return found
     raise InvalidInput(name, value, "must be a whole number of at least 0.")
+
+
+def choice(name: str, value: Any, known: Iterable[str], advice: str = "") -> str:
+    """Return a text that is one of those known.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : object
+        What was given for it.
+    known : iterable of str
+        The texts that are allowed.
+    advice : str
+        What the message says beside their list, a sentence.
+
+    Raises
+    ------
+    UnknownName
+        If it is none of them; the message suggests the nearest.
+
+    Examples
+    --------
+    >>> choice("ties", "half", ("half", "strict"))
+    'half'
+    """
+    listed = tuple(known)
+    if isinstance(value, str) and value in listed:
+        return value
+    raise UnknownName(name, value, listed, advice)
+
+
+def instance(name: str, value: Any, kind: Any, remedy: str) -> Any:
+    """Return a value of some kind as it is.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : object
+        What was given for it.
+    kind : type or tuple of types
+        What it must be an instance of.
+    remedy : str
+        What the message says of it, such as "must be a Model such as Linear(3).".
+
+    Raises
+    ------
+    InvalidInput
+        If it is none.
+
+    Examples
+    --------
+    >>> instance("text", "a", str, "must be a text.")
+    'a'
+    """
+    if isinstance(value, kind):
+        return value
+    raise InvalidInput(name, value, remedy)
+
+
+def instances(name: str, value: Any, kind: Any, remedy: str) -> tuple[Any, ...]:
+    """Return the entries of a list, or of any other iterable but a text, all of some kind.
+
+    Parameters
+    ----------
+    name, kind, remedy
+        As for :func:`instance`.
+    value : object
+        What was given.
+
+    Returns
+    -------
+    tuple
+        The entries; there may be none.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no such iterable; where an entry is of another kind it is named: ``texts[1]``.
+
+    Examples
+    --------
+    >>> instances("texts", ["a", "b"], str, "must be a list of texts.")
+    ('a', 'b')
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InvalidInput(name, value, remedy)
+    return tuple(instance(f"{name}[{i}]", entry, kind, remedy) for i, entry in enumerate(_entries(name, value, remedy)))
+
+
+def _entries(name: str, value: Any, remedy: str) -> list[Any]:
+    """Return the entries of an iterable; an array without axes has none, though it has the method."""
+    try:
+        return list(value)
+    except TypeError:
+        raise InvalidInput(name, value, remedy) from None
+
+
+def mapping(name: str, value: Any, remedy: str) -> Mapping[str, Any]:
+    """Return a mapping by names as it is.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : object
+        What was given for it.
+    remedy : str
+        What the message says of it, such as 'must map names to arrays: {"features": array}.'.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none, or one of its keys is no text.
+
+    Examples
+    --------
+    >>> mapping("arrays", {"a": 1}, "must map names to arrays.")
+    {'a': 1}
+    """
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return value
+    raise InvalidInput(name, value, remedy)
+
+
+def file_path(name: str, value: Any) -> Path:
+    """Return the path of a file or folder, whether it is there or not.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : object
+        What was given for it: a text or a path.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none.
+
+    Examples
+    --------
+    >>> file_path("folder", "results").name
+    'results'
+    """
+    try:
+        return Path(value)
+    except TypeError:
+        raise InvalidInput(name, value, "must be a path: a text or a pathlib.Path.") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a choice between yes and no as a bool.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option, for the message.
+    value : object
+        What was given for it: True or False, Python's or NumPy's.
+
+    Raises
+    ------
+    InvalidInput
+        If it is neither.
+
+    Examples
+    --------
+    >>> flag("labelled", True)
+    True
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise InvalidInput(name, value, "must be True or False.")
 
 
 def dimension_of(value: Any) -> int:

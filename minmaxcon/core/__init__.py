@@ -7,7 +7,7 @@ from minmaxcon.core.level import LevelProblem, Proximal
 from minmaxcon.core.modulus import ModulusEstimate, ModulusWitness, estimate_modulus
 from minmaxcon.core.needs import Needs
 from minmaxcon.core.oracle import Estimate, Oracle, Start
-from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.core.problem import MinMaxProblem, solution_point
 from minmaxcon.core.refreshed import Observation, RefreshedProblem, TrueMeasure
 from minmaxcon.core.solution import Certificate, Solution, Status
 from minmaxcon.core.solver import Outcome, Points, RunsState, Solver
@@ -50,4 +50,5 @@ __all__ = [
     "proved",
     "proved_distance",
     "proved_of_runs",
+    "solution_point",
 ]

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.checks import instances
 from minmaxcon.core.lower import minimize_lagrangian
-from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.core.problem import MinMaxProblem, require_problem
 from minmaxcon.core.source import in_double
 from minmaxcon.errors import InvalidInput
 
@@ -189,10 +190,25 @@ def proved(
     Raises
     ------
     InvalidInput
-        If the problem has several runs: whose bounds were meant?
+        If the problem is none or has several runs, whose bounds were meant?, or multipliers are no vectors of numbers.
     """
-    found = proved_of_runs(problem, [weights], [scaled], near=None if near is None else to_numpy(near)[None], over=over)
-    return found[0]
+    begin = None if near is None else [real_vector("near", near)]
+    return proved_of_runs(
+        problem, [real_vector("weights", weights)], [real_vector("scaled", scaled)], near=begin, over=over
+    )[0]
+
+
+def _rows(name: str, value: Any) -> list[Any]:
+    """Return vectors of real numbers, one for each run."""
+    return [real_vector(name, row) for row in instances(name, value, object, "must have a vector for each run.")]
+
+
+def real_vector(name: str, value: Any) -> Any:
+    """Return a vector of real numbers, not all of them finite where a solver has none."""
+    found = np.asarray(to_numpy(value))
+    if found.dtype.kind not in "iuf" or found.ndim != 1:
+        raise InvalidInput(name, value, "must be a vector of numbers.")
+    return found
 
 
 def no_multipliers(problem: MinMaxProblem, weights: Any, scaled: Any) -> str:
@@ -210,9 +226,16 @@ def proved_of_runs(
     Arguments and errors are those of :func:`proved`, one row a run: weights (R, 1 + m), scaled (R, p), near (R, d). A
     problem of several runs has R.
     """
+    require_problem(problem)
+    weights, scaled = _rows("weights", weights), _rows("scaled", scaled)
+    if len(weights) != len(scaled):
+        raise InvalidInput("scaled", scaled, f"must have a row for each of the {len(weights)} runs of weights.")
     starts = np.asarray(to_numpy(problem.start_point(len(weights))), dtype=np.float64)
     if near is not None:
-        near = np.asarray(to_numpy(near), dtype=np.float64)
+        rows = _rows("near", near)
+        if [row.shape for row in rows] != [starts.shape[1:]] * len(starts):
+            raise InvalidInput("near", near, f"must have shape {starts.shape}, one point of the set's space a run.")
+        near = np.array(rows, dtype=np.float64)
         inside = np.isfinite(near).all(axis=1) & np.asarray(to_numpy(problem.primal.contains(near, 1e-6)))
         starts = np.where(inside[:, None], near, starts)
     if problem.runs not in (None, len(weights)):

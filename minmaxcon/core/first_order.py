@@ -27,12 +27,14 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
+from minmaxcon.checks import instance, instances
 from minmaxcon.core.constraint import family_of
-from minmaxcon.core.evidence import Proved, proved
+from minmaxcon.core.evidence import Proved, proved, real_vector
 from minmaxcon.core.linearisation import exact_gradients
-from minmaxcon.core.problem import MinMaxProblem
+from minmaxcon.core.problem import MinMaxProblem, solution_point
 from minmaxcon.core.refreshed import RefreshedProblem
 from minmaxcon.core.solver import Points
+from minmaxcon.errors import InvalidInput
 
 __all__ = [
     "AllowedFall",
@@ -187,8 +189,18 @@ def proved_distance(
         :math:`\hat\rho`, and a feasible point u of the proximal problem.
     over : callable
         As for :func:`minmaxcon.core.proved`.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is of another type, or x is no point.
     """
-    weight, other = float(neighbour[0]), np.asarray(neighbour[1], dtype=np.float64)
+    x = solution_point(problem, x)
+    pair = instances("neighbour", neighbour, object, "must be a pair of the proximal weight and a point.")
+    if len(pair) != 2:
+        raise InvalidInput("neighbour", neighbour, "must be a pair of the proximal weight and a point.")
+    weight = float(real_vector("neighbour[0]", [pair[0]])[0])
+    other = np.asarray(real_vector("neighbour[1]", pair[1]), dtype=np.float64)
     if fault := no_proximal_problem(problem, weight, other):
         return ProvedDistance(math.inf, fault)
     proximal = problem.with_proximal(x, weight)
@@ -261,9 +273,15 @@ def allowed_fall(problem: RefreshedProblem, x: Any, multipliers: Any) -> Allowed
         A point of X.
     multipliers : array_like (m + k,)
         :math:`\lambda`, of the constraints and of the set's inequalities.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is of another type, or x is no point.
     """
-    factors = np.asarray(multipliers, dtype=np.float64)
-    point = namespace(problem.data.like).asarray(np.asarray(x, dtype=np.float64)[None], problem.data.like)
+    instance("problem", problem, RefreshedProblem, "must be a RefreshedProblem, one with a true measure.")
+    factors = np.asarray(real_vector("multipliers", multipliers), dtype=np.float64)
+    point = namespace(problem.data.like).asarray(solution_point(problem, x)[None], problem.data.like)
     inside, normals = (np.asarray(to_numpy(part), dtype=np.float64)[0] for part in problem.primal.inequalities(point))
     if factors.shape != (len(problem.constraints) + len(inside),):
         return AllowedFall(math.inf, math.inf, "the multipliers are not as many as the constraints and the set have.")

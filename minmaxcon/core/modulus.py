@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.checks import finite_array, seed_number, whole
+from minmaxcon.checks import finite_array, flag, seed_number, whole
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation
 from minmaxcon.core.level import expectations
 from minmaxcon.core.problem import MinMaxProblem, require_problem
@@ -193,7 +193,8 @@ def estimate_modulus(
     pairs, rounds, rows = whole("pairs", pairs), whole("rounds", rounds, 0), whole("rows", rows)
     rng = np.random.default_rng(seed_number("seed", seed))
     data = _finite(problem, rng, rows)
-    search = _CurvatureSearch(problem.family, problem.primal, data, rng, None if together else problem.runs or 1)
+    runs = None if flag("together", together) else problem.runs or 1
+    search = _CurvatureSearch(problem.family, problem.primal, data, rng, runs)
     x, y = search.chords(None if around is None else _points(problem.primal, around), pairs, _NEAR)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # such pairs are no witnesses
         best = search.first(x, y)

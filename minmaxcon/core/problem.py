@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace
-from minmaxcon.checks import finite_array, positive
+from minmaxcon.checks import finite_array, instance, positive, whole
 from minmaxcon.core.compiled import engine_family
 from minmaxcon.core.constraint import ConstraintFamily, StochasticMinMaxConstraint, check_function, family_of
 from minmaxcon.core.level import LevelProblem, Proximal
@@ -18,7 +18,7 @@ from minmaxcon.core.source import Source
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator
 
-__all__ = ["MinMaxProblem", "require_problem"]
+__all__ = ["MinMaxProblem", "require_problem", "solution_point"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +127,13 @@ class MinMaxProblem:
 
     def bounds(self, runs: int | None = None) -> Any:
         """Return the constraints' bounds as an ndarray (R, m); R is the problem's own number of runs by default."""
-        count = (self.runs or 1) if runs is None else runs
+        count = (self.runs or 1) if runs is None else whole("runs", runs)
         columns = [np.broadcast_to(np.asarray(c.bound, dtype=np.float64), (count,)) for c in self.constraints]
         return np.stack(columns, axis=-1)
 
     def start_point(self, runs: int | None = None) -> Array:
         """Return the starting point of each run, shape (R, d), of the data's engine and precision."""
-        runs = (self.runs or 1) if runs is None else runs
+        runs = (self.runs or 1) if runs is None else whole("runs", runs)
         point = np.asarray(self.primal.center if self.start is None else self.start, dtype=np.float64)
         return namespace(self.data.like).asarray(np.tile(point, (runs, 1)), self.data.like)
 
@@ -227,6 +227,8 @@ def _check_parts(problem: MinMaxProblem) -> None:
         check_function(function)
     if not isinstance(problem.primal, DistanceGenerator):
         raise InvalidInput("primal", problem.primal, "must be a DistanceGenerator such as Ball(3, 1.0).")
+    if problem.proximal is not None:
+        instance("proximal", problem.proximal, Proximal, "must be a Proximal, or None; see with_proximal().")
     if not isinstance(problem.data, Source):
         raise InvalidInput("data", problem.data, 'must be a Source; wrap arrays: Finite({"name": array}).')
 
@@ -244,3 +246,37 @@ def require_problem(problem: Any) -> None:
     """Refuse (InvalidInput) an argument ``problem`` that is none."""
     if not isinstance(problem, MinMaxProblem):
         raise InvalidInput("problem", problem, "must be a MinMaxProblem, such as load_problem() returns.")
+
+
+def solution_point(problem: Any, x: Any, details: type | None = None) -> Any:
+    """Return a solution of one run as a plug-in's ``evaluate`` reads it, a float64 array (d,) of finite numbers.
+
+    Parameters
+    ----------
+    problem : MinMaxProblem
+        What was given as the problem.
+    x : array_like (d,)
+        What was given as the solution; whether it lies in the set is not asked.
+    details : type, optional
+        The type of the details that the plug-in gives its problems: those of other plug-ins are refused.
+
+    Raises
+    ------
+    InvalidInput
+        If the problem is none, or another plug-in's, or x is no such point: one with a complex number, a boolean or a
+        masked entry is none.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> mm.core.solution_point(mm.load_problem("toy"), [1])
+    array([1.])
+    """
+    require_problem(problem)
+    if details is not None:
+        instance("problem", problem.details, details, "these are the details of a problem of another plug-in.")
+    remedy = f"must be a point, {problem.primal.dimension} finite numbers."
+    point = finite_array("x", x, remedy)
+    if point.shape != (problem.primal.dimension,):
+        raise InvalidInput("x", x, remedy)
+    return point

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace
+from minmaxcon.checks import instance
 from minmaxcon.errors import Unsupported
 
 __all__ = ["Batch", "Batches", "Position", "Source", "in_double"]
@@ -48,7 +49,14 @@ class Position:
 
     @classmethod
     def start(cls, rng: np.random.Generator) -> Position:
-        """Return the first position of a run whose draws come from ``rng``; ``rng`` itself is not advanced."""
+        """Return the first position of a run whose draws come from ``rng``; ``rng`` itself is not advanced.
+
+        Raises
+        ------
+        InvalidInput
+            If it is no generator of random numbers.
+        """
+        instance("rng", rng, np.random.Generator, "must be a numpy.random.Generator, such as default_rng(0).")
         return cls(rng.bit_generator.state, 0)
 
     def jumped(self, streams: int) -> Position:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Namespace, compiles, namespace, on_device
+from minmaxcon.arrays import Namespace, compiles, created, is_complex, namespace, on_device
 from minmaxcon.arrays import engine as engine_named
+from minmaxcon.checks import mapping
 from minmaxcon.core.source import Batch, Batches, Position, Source
 from minmaxcon.errors import InvalidInput
 
@@ -60,10 +61,9 @@ class Finite(Source):
     def __init__(
         self, arrays: Mapping[str, Any], *, engine: str = "numpy", dtype: str = "float64", device: str = "cpu"
     ) -> None:
-        if not arrays:
+        if not mapping("arrays", arrays, 'must map names to arrays: {"features": array}.'):
             raise InvalidInput("arrays", arrays, "give at least one named array.")
-        if dtype not in ("float64", "float32"):
-            raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
+        self.like = created(np.zeros(0), dtype, engine, device)
         xp = engine_named(engine)
         self.engine, self.dtype, self.device = engine, dtype, device
         self.arrays: dict[str, Any] = {}
@@ -89,8 +89,6 @@ class Finite(Source):
         if self.size == 0:
             raise InvalidInput("arrays", lengths, "there is no sample.")
         self._sparse = {name for name, value in self.arrays.items() if hasattr(value, "tocsr")}
-        none = xp.create(np.zeros(0), dtype)
-        self.like = none if compiles(engine) else on_device(none, engine, device)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Set the attributes; NumPy's arrays come out of pickles and deep copies as ones that can be written into."""
@@ -143,7 +141,11 @@ def _rows(whole: Batch, one: Batch) -> Batch:
 def _converted(name: str, value: Any, xp: Namespace, dtype: str) -> Any:
     """Copy one array in the precision asked for."""
     remedy = "must be an array of numbers with samples along its first axis"
+    if np.ma.is_masked(value):
+        raise InvalidInput(name, value, f"{remedy}: some entries are masked; fill them or leave their samples out.")
     try:
+        if is_complex(value):
+            raise TypeError("these are complex, and only real numbers are read")
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is named below
             found = value.tocsr().astype(dtype) if hasattr(value, "tocsr") else xp.create(value, dtype)
             if hasattr(found, "sum_duplicates"):

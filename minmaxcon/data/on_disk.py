@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from minmaxcon.arrays import created
 from minmaxcon.arrays import engine as engine_named
-from minmaxcon.checks import seed_number, whole
+from minmaxcon.checks import file_path, mapping, seed_number, whole
 from minmaxcon.core.source import Batch, Position, Source
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.files import Scratch
@@ -85,6 +85,7 @@ class ArrayBlocks:
     """
 
     def __init__(self, arrays: Mapping[str, Any], name: str = "arrays") -> None:
+        mapping("arrays", arrays, 'must map names to arrays: {"features": array}.')
         lengths = {key: int(np.shape(value)[0]) if np.ndim(value) else 0 for key, value in arrays.items()}
         if not lengths or len(set(lengths.values())) > 1:
             raise InvalidInput("arrays", lengths, "give named arrays with one row a sample, all equally long.")
@@ -180,8 +181,10 @@ class OnDisk(Source):
         dtype: str = "float64",
         device: str = "cpu",
     ) -> None:
-        if dtype not in ("float64", "float32"):
-            raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
+        if not all(hasattr(rows, part) for part in ("name", "rows", "blocks")):
+            raise InvalidInput("rows", rows, 'must be a BlockReader; wrap arrays: ArrayBlocks({"name": array}).')
+        if folder is not None:
+            file_path("folder", folder)
         self.like = created(np.zeros(0), dtype, engine, device)
         self.prepare, self.seed = prepare, seed_number("seed", seed)
         self.engine, self.dtype, self.device = engine, dtype, device

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import finite_array, seed_number, whole
 from minmaxcon.errors import InvalidInput
 
@@ -99,10 +100,12 @@ def stratified_split_indices(
     Raises
     ------
     InvalidInput
-        Fractions that are not positive or do not sum to 1, or a seed that is none.
+        Strata that are no array of rows, fractions that are not positive or do not sum to 1, or a seed that is none.
     """
     _cumulative(fractions)
-    columns = np.asarray(strata)
+    columns = np.asarray(to_numpy(strata))
+    if not columns.ndim:
+        raise InvalidInput("strata", strata, "must hold the stratum of each row: an array (n,) or (n, k).")
     stratum = np.zeros(len(columns), dtype=np.int64)
     for column in columns.reshape(len(columns), -1).T if columns.size else ():
         # One column after another, since whole rows take many times as long to sort. Both factors are at most n.
@@ -166,9 +169,11 @@ class Standardizer:
         Raises
         ------
         InvalidInput
-            No rows, or a feature so large that its variance is not a finite number: row, column and name are given.
+            Features that are no matrix of real numbers, no rows, or a feature so large that its variance is not a
+            finite number: row, column and name are given.
         """
         # scikit-learn's StandardScaler has these numbers; its import alone takes as long as to load a problem.
+        _check_matrix(features)
         n = features.shape[0]
         if not n:
             raise InvalidInput("features", f"shape {features.shape}", "there are no rows to standardise by.")
@@ -198,8 +203,9 @@ class Standardizer:
         Raises
         ------
         InvalidInput
-            The number of features differs from that of the training rows.
+            The features are no matrix of real numbers, or their number differs from that of the training rows.
         """
+        _check_matrix(features)
         if features.shape[1] != len(self.scale):
             raise InvalidInput("features", f"shape {features.shape}", f"must have {len(self.scale)} columns.")
         if hasattr(features, "tocsr"):
@@ -228,6 +234,14 @@ class Standardizer:
         """
         raw = np.asarray(weight) / self.scale
         return raw, -(raw @ self.mean)
+
+
+def _check_matrix(features: Any) -> None:
+    """Refuse what is no matrix of real numbers, each with a value."""
+    kind = getattr(getattr(features, "dtype", None), "kind", "")
+    if kind not in ("i", "u", "f") or features.ndim != 2 or np.ma.is_masked(features):
+        remedy = "must be a matrix (n, d) of real numbers, a NumPy array or of scipy.sparse, without masked entries."
+        raise InvalidInput("features", features, remedy)
 
 
 def _sparse_moments(columns: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

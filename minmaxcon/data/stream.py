@@ -133,8 +133,6 @@ class Stream(Source):
         dtype: str = "float64",
         device: str = "cpu",
     ) -> None:
-        if dtype not in ("float64", "float32"):
-            raise InvalidInput("dtype", dtype, 'use "float64" or "float32".')
         one_shot = not hasattr(points, "__iter__") or hasattr(points, "__next__") or isinstance(points, Mapping)
         if not callable(points) and one_shot:
             raise InvalidInput(

@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from minmaxcon.arrays import Array, Constant, namespace
-from minmaxcon.checks import number
+from minmaxcon.checks import instances, number
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry.blocks import BoxBlock, InnerBlock
 from minmaxcon.geometry.simplex import log_softmax, safe_log
@@ -259,9 +259,12 @@ def entropy_weight_bound(blocks: Sequence[InnerBlock | None]) -> float:
     Raises
     ------
     InvalidInput
-        If a block's generator has a modulus below 1, for which no K works.
+        If blocks are none, or a block's generator has a modulus below 1, for which no K works.
     """
-    return max((block.entropy_weight for block in blocks if block is not None), default=1.0)
+    found = instances(
+        "blocks", blocks, (InnerBlock, type(None)), "must be a sequence of inner blocks, None among them."
+    )
+    return max((block.entropy_weight for block in found if block is not None), default=1.0)
 
 
 def _entropy_weight(rule: EntropyWeight, blocks: Sequence[InnerBlock | None]) -> float:

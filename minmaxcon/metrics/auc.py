@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minmaxcon.arrays import to_numpy
-from minmaxcon.checks import finite_array
+from minmaxcon.checks import choice, finite_array
 from minmaxcon.errors import InvalidInput
 
 __all__ = [
@@ -44,7 +44,9 @@ def checked_scores(argument: str, scores: Any, dimensions: tuple[int, ...] = (1,
         array = np.asarray(to_numpy(scores))
     except (TypeError, ValueError) as failure:
         raise InvalidInput(argument, scores, "scores must be an array of numbers.") from failure
-    if array.dtype.kind not in "biuf":
+    if np.ma.is_masked(scores):
+        raise InvalidInput(argument, scores, "some scores are masked; leave their rows out.")
+    if array.dtype.kind not in "iuf":
         raise InvalidInput(argument, array.dtype.name, "scores must be real numbers; convert them to float.")
     if array.ndim not in dimensions:
         shapes = " or ".join({1: "(n,)", 2: "(R, n)"}[k] for k in dimensions)
@@ -203,8 +205,7 @@ def auc(
     >>> auc([2.0, 3.0], [1.0, 2.0], ties="strict")
     0.75
     """
-    if ties not in ("half", "strict"):
-        raise InvalidInput("ties", ties, "must be 'half' or 'strict'.")
+    choice("ties", ties, ("half", "strict"))
     weight = 1 if ties == "half" else 0
     a, b = checked_scores("scores_a", scores_a), checked_scores("scores_b", scores_b)
     if a.ndim != b.ndim or a.shape[:-1] != b.shape[:-1]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, to_numpy
+from minmaxcon.checks import finite_array
+from minmaxcon.errors import InvalidInput
 
 __all__ = ["Model"]
 
@@ -75,9 +77,27 @@ class Model(ABC):
         """
 
     def predict(self, w: Any, features: Any) -> Any:
-        """Return the scores (n,) of rows as an ndarray, for one parameter vector w (d,)."""
+        """Return the scores (n,) of rows as an ndarray, for one parameter vector w (d,).
+
+        Raises
+        ------
+        InvalidInput
+            If w is no vector of d finite numbers, or the features are no matrix of real numbers.
+        """
+        point, rows = self.checked(w, features)
+        return np.asarray(to_numpy(self.evaluate(point, rows)[0]), dtype=np.float64)
+
+    def checked(self, w: Any, features: Any) -> tuple[Any, Any]:
+        """Return the parameters (d,) in float64, and the rows as NumPy or SciPy hold them; errors are as above."""
+        remedy = f"must be a vector of {self.dimension} finite numbers."
+        point = finite_array("w", w, remedy)
+        if point.shape != (self.dimension,):
+            raise InvalidInput("w", w, remedy)
         rows = features if hasattr(features, "tocsr") else np.asarray(to_numpy(features))
-        return np.asarray(to_numpy(self.evaluate(np.asarray(to_numpy(w)), rows)[0]), dtype=np.float64)
+        # The values of the rows are not looked at: that would take as long as their scores.
+        if rows.ndim != 2 or rows.dtype.kind not in "biuf" or np.ma.is_masked(features):
+            raise InvalidInput("features", features, "must be a matrix (n, p) of real numbers, none of them masked.")
+        return point, rows
 
     @abstractmethod
     def start(self, seed: int) -> Any:

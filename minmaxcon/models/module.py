@@ -60,9 +60,10 @@ class _Autograd(Model):
     def predict(self, w: Any, features: Any) -> Any:
         """See :meth:`Model.predict`."""
         torch: Any = importlib.import_module("torch")
-        dense = features.toarray() if hasattr(features, "tocsr") else to_numpy(features)
+        given, rows = self.checked(w, features)
+        dense = rows.toarray() if hasattr(rows, "tocsr") else rows
         # Torch takes neither read-only arrays nor negative strides, and all must have one precision.
-        point, rows = (np.require(values, np.float64, ["C", "W"]) for values in (to_numpy(w), dense))
+        point, rows = (np.require(values, np.float64, ["C", "W"]) for values in (given, dense))
         with torch.no_grad():
             found = self.forward(torch.from_numpy(point), torch.from_numpy(rows))
         return np.asarray(found, dtype=np.float64)
@@ -138,8 +139,11 @@ class MLP(_Autograd):
 
     def predict(self, w: Any, features: Any) -> Any:
         """See :meth:`Model.predict`; without torch."""
-        rows = features.toarray() if hasattr(features, "tocsr") else to_numpy(features)
-        return self.evaluate(np.asarray(to_numpy(w), dtype=np.float64), np.asarray(rows, dtype=np.float64))[0]
+        point, rows = self.checked(w, features)
+        if rows.shape[1] != self.features:
+            raise InvalidInput("features", f"shape {rows.shape}", f"must have {self.features} columns.")
+        dense = rows.toarray() if hasattr(rows, "tocsr") else rows
+        return self.evaluate(point, np.asarray(dense, dtype=np.float64))[0]
 
     def layers(self, w: Array) -> tuple[Array, Array, Array]:
         """Return the parts of w (..., d): U (..., hidden, p), b (..., hidden) and v (..., hidden), in this order."""

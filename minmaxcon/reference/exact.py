@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.checks import finite_array
 from minmaxcon.core import MinMaxProblem, Status
 from minmaxcon.core.problem import require_problem
 from minmaxcon.reference.solver import feasible_point, load_cvxpy, minimize
@@ -115,7 +116,7 @@ def proximal_point(problem: MinMaxProblem, x: Any, weight: float) -> ExactSoluti
     Raises
     ------
     InvalidInput
-        If it is no problem, or the weight is not positive.
+        If it is no problem, x is not finite, or the weight is not positive.
     MissingDependency
         If cvxpy is not installed.
     Unsupported
@@ -124,7 +125,8 @@ def proximal_point(problem: MinMaxProblem, x: Any, weight: float) -> ExactSoluti
         If the conic solver fails.
     """
     require_problem(problem)
-    return solve_exact(problem.with_proximal(np.asarray(x, dtype=np.float64), weight))
+    point = finite_array("x", x, "must be finite, a point or one row for each run.")
+    return solve_exact(problem.with_proximal(point, weight))
 
 
 def level_value(problem: MinMaxProblem, r: Any) -> Any:
@@ -145,7 +147,7 @@ def level_value(problem: MinMaxProblem, r: Any) -> Any:
     Raises
     ------
     InvalidInput
-        If it is no problem.
+        If it is no problem, or a level is none.
     MissingDependency
         If cvxpy is not installed.
     Unsupported
@@ -155,7 +157,7 @@ def level_value(problem: MinMaxProblem, r: Any) -> Any:
     """
     require_problem(problem)
     cp = load_cvxpy("exact level values")
-    levels = np.asarray(r, dtype=np.float64)
+    levels = finite_array("r", r, "must be finite: a level, or one for each run.")
     each = np.broadcast_to(levels, levels.shape or (problem.runs or 1,))
     runs = _runs(problem) if problem.runs is not None else [problem] * each.size
     found = np.array([_level_run(cp, run, float(level)) for run, level in zip(runs, each, strict=True)])

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.checks import finite_array, instance, number
+from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import DistanceGenerator, DualPoint, InnerBlock, PerspectiveGenerator
 from minmaxcon.reference.solver import ReferenceFailed, feasible_point, load_cvxpy, minimize
 
@@ -54,7 +56,16 @@ def prox_objective(
     -------
     float
         The objective.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is not what it must be.
     """
+    step = _step(step)
+    point, anchor, gradient = _vectors(generator, point=point, anchor=anchor, gradient=gradient)
+    if center is not None:
+        (center,), weight = _vectors(generator, center=center), number("weight", weight, _WEIGHT, least=0.0)
 
     def divergence(base: Any) -> Any:
         return generator.value(point) - generator.value(base) - generator.gradient(base) @ (point - base)
@@ -96,14 +107,20 @@ def reference_prox(
 
     Raises
     ------
+    InvalidInput
+        If an argument is not what it must be.
     MissingDependency
         If cvxpy is not installed.
     ReferenceFailed
         If the solver fails, or its point is far from the set.
     """
     cp = load_cvxpy("the reference prox")
+    step = _step(step)
+    anchor, gradient = _vectors(generator, anchor=anchor, gradient=gradient)
+    if center is not None:
+        (center,), weight = _vectors(generator, center=center), number("weight", weight, _WEIGHT, least=0.0)
     rate = 1.0 / step
-    linear = np.asarray(gradient, dtype=np.float64) - rate * generator.gradient(anchor)
+    linear = gradient - rate * generator.gradient(anchor)
     if center is not None:
         rate += weight
         linear = linear - weight * generator.gradient(center)
@@ -132,14 +149,17 @@ def reference_linear_minimum(generator: DistanceGenerator, g: Any) -> tuple[Any,
 
     Raises
     ------
+    InvalidInput
+        If an argument is not what it must be.
     MissingDependency
         If cvxpy is not installed.
     ReferenceFailed
         If the solver fails, or its point is far from the set.
     """
     cp = load_cvxpy("the reference minimum of a linear function")
+    (g,) = _vectors(generator, g=g)
     u = cp.Variable(generator.dimension)
-    minimize(cp, np.asarray(g, dtype=np.float64) @ u, generator.cvxpy_constraints(cp, u))
+    minimize(cp, g @ u, generator.cvxpy_constraints(cp, u))
     point = feasible_point(generator, u.value)
     return point, float(g @ point)
 
@@ -164,7 +184,16 @@ def dual_prox_objective(
     -------
     float
         The objective.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is not what it must be.
     """
+    u, v = _terms(generator, u, v)
+    step = _step(step)
+    for name, value in (("point", point), ("anchor", anchor)):
+        instance(name, value, DualPoint, _DUAL_POINT)
     linear = point.weights @ u + generator.scaled(point) @ v
     return float(generator.divergence(point, anchor) / step + generator.penalty(point) - linear)
 
@@ -194,12 +223,17 @@ def reference_dual_prox(
 
     Raises
     ------
+    InvalidInput
+        If an argument is not what it must be.
     MissingDependency
         If cvxpy is not installed.
     ReferenceFailed
         If the solver fails.
     """
     cp = load_cvxpy("the reference prox of the dual generator")
+    u, v = _terms(generator, u, v)
+    step = _step(step)
+    instance("anchor", anchor, DualPoint, _DUAL_POINT)
     point = _solve_dual(cp, generator, u, v, anchor, step)
     return point, dual_prox_objective(generator, point, anchor, u, v, step)
 
@@ -223,14 +257,45 @@ def reference_support(generator: PerspectiveGenerator, u: Any, v: Any) -> tuple[
 
     Raises
     ------
+    InvalidInput
+        If an argument is not what it must be.
     MissingDependency
         If cvxpy is not installed.
     ReferenceFailed
         If the solver fails.
     """
     cp = load_cvxpy("the reference support function")
+    u, v = _terms(generator, u, v)
     point = _solve_dual(cp, generator, u, v)
     return point, float(point.weights @ u + generator.scaled(point) @ v - generator.penalty(point))
+
+
+_WEIGHT = "must be finite and at least 0."
+_DUAL_POINT = "must be a DualPoint, such as generator.center() returns."
+
+
+def _step(value: Any) -> float:
+    return number("step", value, "must be positive and finite.", above=0.0)
+
+
+def _vector(name: str, value: Any, size: int) -> Any:
+    remedy = f"must be a vector of {size} finite numbers."
+    found = finite_array(name, value, remedy)
+    if found.shape != (size,):
+        raise InvalidInput(name, value, remedy)
+    return found
+
+
+def _vectors(generator: Any, **given: Any) -> list[Any]:
+    """Return vectors of a geometry's space."""
+    instance("generator", generator, DistanceGenerator, "must be a DistanceGenerator such as Ball(3, 1.0).")
+    return [_vector(name, value, generator.dimension) for name, value in given.items()]
+
+
+def _terms(generator: Any, u: Any, v: Any) -> tuple[Any, Any]:
+    """Return the linear terms of a dual set."""
+    instance("generator", generator, PerspectiveGenerator, "must be a PerspectiveGenerator.")
+    return _vector("u", u, generator.levels), _vector("v", v, generator.inner_dimension)
 
 
 def _solve_dual(

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.errors import MinMaxConError, MissingDependency
+from minmaxcon.checks import whole
+from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency
 from minmaxcon.geometry import DistanceGenerator
 
 __all__ = ["ReferenceFailed", "conic_minimum", "feasible_point", "load_cvxpy", "minimize"]
@@ -64,11 +65,16 @@ def conic_minimum(size: int, forms: Callable[[Any, Any], tuple[Any, list[Any]]])
 
     Raises
     ------
+    InvalidInput
+        If the size is no whole number of at least 1, or the forms are no function.
     MissingDependency
         If cvxpy is not installed.
     ReferenceFailed
         If the solver fails, or finds no point.
     """
+    size = whole("size", size)
+    if not callable(forms):
+        raise InvalidInput("forms", forms, "must be a function of cvxpy and a variable.")
     cp = load_cvxpy("conic solutions")
     x = cp.Variable(size)
     objective, constraints = forms(cp, x)

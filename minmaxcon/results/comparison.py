@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.checks import number, seed_number, whole
+from minmaxcon.checks import instance, instances, number, seed_number, whole
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solution, Solver, Status
 from minmaxcon.core.linearisation import exact_values
 from minmaxcon.core.problem import require_problem
 from minmaxcon.errors import CorruptCheckpoint, InvalidInput, MinMaxConError, MissingDependency, Unsupported
 from minmaxcon.results.machine import describe_machine, load_average, one_thread
-from minmaxcon.results.parallel import in_parallel
+from minmaxcon.results.parallel import BACKEND, in_parallel
 from minmaxcon.results.records import FEASIBLE, plain, versions
 from minmaxcon.solvers import AUTO, Progress, automatic, named_solver, solve
 from minmaxcon.solvers.checkpoint import Checkpoints, open_checkpoints, settings_of
@@ -251,6 +251,9 @@ def compare(
         Other versions, or another number of threads, have written the checkpoint; a later one cannot be written.
     """
     _check(problem, report)
+    if name is not None:
+        instance("name", name, str, "must be a text, or None for the name of the problem.")
+    instance("backend", backend, str, BACKEND)
     if samples is not None:
         samples = whole("samples", samples)
     if time_limit is not None:
@@ -592,6 +595,9 @@ def comparison_text(found: Comparison, table: Callable[..., str], wrapped: Calla
     table, wrapped : callable
         Align rows of cells and wrap a sentence, as those of :mod:`minmaxcon.cli.output` do.
     """
+    instance("found", found, Comparison, "must be a Comparison, such as compare() returns.")
+    instance("table", table, Callable, "must be a function of rows of cells.")
+    instance("wrapped", wrapped, Callable, "must be a function of an opening and a sentence.")
     by_solver: dict[str, list[Entry]] = {}
     for entry in found.entries:
         by_solver.setdefault(entry.solver, []).append(entry)
@@ -662,11 +668,16 @@ def _optimum_text(optimum: Optimum) -> str:
     return f"{optimum.value:.6g}, {said}. {unit}."
 
 
+def comparisons_of(value: Any) -> tuple[Comparison, ...]:
+    """Return the argument ``comparisons``, or refuse (InvalidInput) what is no list of them."""
+    return instances("comparisons", value, Comparison, "must be a list of Comparison, such as compare() returns.")
+
+
 def path_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
     """Return every point of every path as a row, with the names of problem and solver and the seed."""
     return [
         {"problem": found.problem, "solver": entry.solver, "seed": entry.seed, **row}
-        for found in comparisons
+        for found in comparisons_of(comparisons)
         for entry in found.entries
         for row in entry.path
     ]
@@ -682,7 +693,7 @@ def as_data(comparisons: Sequence[Comparison]) -> dict[str, Any]:
             "time_limit": found.time_limit,
             "solvers": [asdict(entry) for entry in found.entries],
         }
-        for found in comparisons
+        for found in comparisons_of(comparisons)
     ]
     machine = {**describe_machine(), "load_average": load_average()}
     return {"comparisons": plain(listed), "machine": plain(machine), "versions": plain(versions())}

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minmaxcon.results.comparison import Comparison, Entry
+from minmaxcon.checks import instance
+from minmaxcon.errors import InvalidInput
+from minmaxcon.results.comparison import Comparison, Entry, comparisons_of
 from minmaxcon.results.figures import OKABE_ITO, empty_figure, style_axes
 from minmaxcon.results.records import FEASIBLE
 from minmaxcon.solvers import solver_names
@@ -51,6 +53,10 @@ def comparison_figure(comparisons: Sequence[Comparison], title: str = "") -> Fig
         Against samples, on a logarithmic scale; a hollow marker is an infeasible point. Where a solver has several
         seeds each has a line. See :func:`minmaxcon.results.figures.png`.
     """
+    comparisons = comparisons_of(comparisons)
+    if not comparisons:
+        raise InvalidInput("comparisons", comparisons, "give at least one Comparison.")
+    instance("title", title, str, "must be a text.")
     columns = min(len(comparisons), _COLUMNS)
     strips = math.ceil(len(comparisons) / columns)
     alone = len(comparisons) == 1

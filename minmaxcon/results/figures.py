@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minmaxcon.checks import instance, instances, mapping, number
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -25,6 +27,7 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _LINES = ("-", "-.")
 _GREY = "#6E6E6E"
+_INCHES = "must be a positive number of inches."
 
 
 def png(figure: Figure) -> bytes:
@@ -33,8 +36,10 @@ def png(figure: Figure) -> bytes:
     Formulas between dollar signs are set at the axes alone: titles and legends have names, of files or groups, in which
     a dollar sign is one. A character of a name that the font lacks is a box.
     """
+    from matplotlib.figure import Figure
     from matplotlib.text import Text
 
+    instance("figure", figure, Figure, "must be a Figure of matplotlib.")
     axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
     formulas = {id(text) for axis in axes for text in axis.findobj(Text)}
     for text in figure.findobj(Text):
@@ -52,13 +57,17 @@ def empty_figure(width: float, height: float) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    size = number("width", width, _INCHES, above=0.0), number("height", height, _INCHES, above=0.0)
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def style_axes(axes: Axes) -> None:
     """Give axes the look that all figures share."""
+    from matplotlib.axes import Axes
+
+    instance("axes", axes, Axes, "must be Axes of matplotlib.")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True, color="#E4E4E4", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -81,6 +90,9 @@ def trace_figure(trace: Mapping[str, Any], labels: Sequence[str] = (), title: st
     Figure
         A matplotlib figure; see :func:`png`.
     """
+    mapping("trace", trace, "must be the trace of a Solution.")
+    labels = instances("labels", labels, str, "must be a list of names, one for each run.")
+    instance("title", title, str, "must be a text.")
     several = len(labels) > 1
     figure = empty_figure(8.0 if several else 6.4, 5.2)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))

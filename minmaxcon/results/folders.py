@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from minmaxcon.checks import file_path, flag, instance, instances, mapping
 from minmaxcon.errors import InvalidInput
 from minmaxcon.files import alive, sync_folder, write_synced
 
@@ -55,7 +56,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False, only: Collection[
     InvalidInput
         The path exists and may not be replaced, or nothing can be written there.
     """
-    target = Path(path)
+    target, overwrite = file_path("path", path), flag("overwrite", overwrite)
     with _named(path):
         recover(target)
         if _exists(target):
@@ -83,6 +84,8 @@ def write_folder(path: str | Path, files: Mapping[str, bytes], *, overwrite: boo
     InvalidInput
         As :func:`check_folder`, or the disk refused; then the target is what it was before.
     """
+    remedy = "must map names of files to bytes."
+    instances("files", mapping("files", files, remedy).values(), bytes, remedy)
     check_folder(path, overwrite=overwrite)
     with _fresh(path) as (target, fresh):
         fresh.mkdir()
@@ -108,7 +111,7 @@ def check_file(path: str | Path, *, overwrite: bool = False) -> None:
     InvalidInput
         The path exists and may not be replaced, or nothing can be written there.
     """
-    target = Path(path)
+    target, overwrite = file_path("path", path), flag("overwrite", overwrite)
     with _named(path):
         recover(target)
         if _exists(target):
@@ -136,6 +139,7 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> 
     InvalidInput
         As :func:`check_file`, or the disk refused; then the target is what it was before.
     """
+    instance("content", content, bytes, "must be bytes; encode a text first.")
     check_file(path, overwrite=overwrite)
     with _fresh(path) as (target, fresh):
         write_synced(fresh, content)
@@ -212,13 +216,14 @@ def leftover(name: str) -> str | None:
     >>> leftover(".tables.txt.new-0123abcd"), leftover("tables.txt")
     ('tables.txt', None)
     """
-    found = _LEFT.fullmatch(name)
+    found = _LEFT.fullmatch(instance("name", name, str, "must be the name of a file."))
     return None if found is None else found[1]
 
 
 def remove_leftovers(folder: Path, ending: str = "") -> None:
     """Remove what killed processes left in a folder of their own, of writes of files with some ending of the name."""
-    for path in folder.iterdir():
+    folder = file_path("folder", folder)
+    for path in folder.iterdir() if folder.is_dir() else ():
         name = leftover(path.name)
         if name is None or not name.endswith(ending):
             continue
@@ -233,7 +238,7 @@ def recover(path: str | Path) -> None:
 
     Neighbours of processes that run are left alone. What the system refuses stays as it is.
     """
-    target = Path(path)
+    target = file_path("folder", path)
     with suppress(OSError, ValueError):
         for other in sorted(target.parent.glob(f".{glob.escape(target.name)}.*-*"), reverse=True):
             found = _LEFT.fullmatch(other.name)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from minmaxcon.checks import instances, mapping
+
 __all__ = ["describe_machine", "environment", "load_average", "one_thread"]
 
 _THREADS = (
@@ -54,6 +56,8 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables for this process and those that it starts; put all back afterwards."""
+    remedy = "must map names of variables to texts."
+    instances("values", mapping("values", values, remedy).values(), str, remedy)
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -7,9 +7,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from minmaxcon.checks import flag, instance, whole
 from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency
 
 __all__ = ["in_parallel"]
+
+BACKEND = 'must be a name that joblib knows, such as "loky".'
+"""What a message says of a backend that is none."""
 
 
 def in_parallel(
@@ -50,6 +54,8 @@ def in_parallel(
     """
     from joblib import Parallel, delayed, parallel_config
 
+    jobs, ordered = whole("jobs", jobs), flag("ordered", ordered)
+    instance("backend", backend, str, BACKEND)
     with ExitStack() as open_ones:
         if backend == "dask":
             open_ones.enter_context(_dask_client(jobs))

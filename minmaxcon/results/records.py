@@ -17,8 +17,10 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
 from threadpoolctl import threadpool_info
 
+from minmaxcon.checks import instance, instances, mapping
 from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
-from minmaxcon.errors import DataError
+from minmaxcon.core.problem import require_problem
+from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.registry import Compares, ProblemPlugin
 from minmaxcon.results.folders import recover
 
@@ -217,7 +219,7 @@ class RunsRecord(_Record):
 
 def certificate_text(record: RunRecord) -> str:
     """Return the certificate in words."""
-    found = record.certificate
+    found = instance("record", record, RunRecord, "must be a RunRecord, such as record() returns.").certificate
     lower = "no lower bound" if found.lower is None else f"{found.lower:.6g} <= f*"
     upper = "no upper bound" if found.upper is None else f"f* <= {found.upper:.6g}"
     if found.lower is not None and found.upper is not None:
@@ -229,6 +231,8 @@ def certificate_text(record: RunRecord) -> str:
 
 def interval_text(part: Mapping[str, Any], name: str) -> str:
     """Return a measure with its interval: ``0.9441 [0.9271, 0.9610]``."""
+    mapping("part", part, "must be the measures of a part of the data, by name.")
+    instance("name", name, str, "must be the name of a measure.")
     value, interval = part.get(name), part.get(f"{name}_interval")
     text = "undefined" if value is None else f"{value:.4f}"
     if not interval or None in interval:
@@ -261,6 +265,7 @@ def to_json(found: Any) -> str:
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV; floats read back exactly, what does not exist is empty."""
+    rows = instances("rows", rows, Mapping, "must be a list of mappings with the same names.")
     text = io.StringIO(newline="")
     if rows:
         writer = csv.writer(text, lineterminator="\n")
@@ -287,6 +292,8 @@ def _without_absent(value: Any) -> Any:
         return {name: _without_absent(item) for name, item in value.items() if name not in absent}
     return value
 
+
+_SOLUTION = "must be a Solution, such as solve() returns."
 
 _LARGEST = 2**28
 """Bytes of a result that is read."""
@@ -346,6 +353,12 @@ def measure(
         For each run what the plug-in's ``evaluate`` says, with ``constraints`` :math:`f_i(x) - b_i` and ``recomputed``;
         where it says nothing the solver's own values.
     """
+    if plugin is not None and not hasattr(plugin, "evaluate"):
+        raise InvalidInput("plugin", plugin, "must be a ProblemPlugin, or None for the solver's own values.")
+    require_problem(problem)
+    instance("solution", solution, Solution, _SOLUTION)
+    if references is not None:
+        mapping("references", references, "must map names to problems and their solutions.")
     runs = [solution] if solution.runs is None else [solution[j] for j in range(solution.runs)]
     found = [
         _measure_run(plugin, problem, run, bounds)
@@ -384,6 +397,10 @@ def record(
     notes : list of str, optional
         Sentences for the reader.
     """
+    mapping("measured", measured, "must be what measure() returns of one run.")
+    instance("solution", solution, Solution, _SOLUTION)
+    mapping("settings", settings, "must map names to what was asked for.")
+    noted = instances("notes", () if notes is None else notes, str, "must be a list of sentences.")
     worst = max(measured["constraints"])
     feasible = bool(worst <= FEASIBLE)
     status, reason = str(solution.status), str(solution.reason)
@@ -404,7 +421,7 @@ def record(
         settings=plain({**settings, "solver_settings": solution.settings.get("solver")}),
         versions=versions(),
         reason=reason,
-        notes=notes or [],
+        notes=list(noted),
         recomputed=measured["recomputed"],
         evidence=_evidence(solution),
     )

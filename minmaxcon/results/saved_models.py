@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.checks import file_path, mapping
 from minmaxcon.errors import DataError, InvalidInput
 
 __all__ = ["checked_arrays", "model_bytes", "read_model"]
@@ -36,11 +37,25 @@ def model_bytes(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> by
     -------
     bytes
         The same bytes for the same model.
+
+    Raises
+    ------
+    InvalidInput
+        If the arrays are no arrays of numbers by name, or JSON does not know the description.
     """
     from safetensors.numpy import save
 
+    remedy = "must map names to arrays of numbers."
+    mapping("arrays", arrays, remedy)
     contiguous = {name: np.ascontiguousarray(value) for name, value in sorted(arrays.items())}
-    plain = json.loads(json.dumps(dict(description), allow_nan=False))
+    if any(value.dtype.kind not in "biuf" for value in contiguous.values()):
+        raise InvalidInput("arrays", arrays, remedy)
+    try:
+        plain = json.loads(json.dumps(mapping("description", description, "must be a mapping."), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as failure:
+        if isinstance(failure, InvalidInput):
+            raise
+        raise InvalidInput("description", description, f"must be as JSON knows it: {failure}.") from None
     note = {"version": _VERSION, "description": plain, "blake2b": _digest(contiguous, plain)}
     # One key only: safetensors keeps several in no fixed order.
     return bytes(save(contiguous, metadata={_KEY: json.dumps(note, sort_keys=True, allow_nan=False)}))
@@ -61,7 +76,7 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     from safetensors import SafetensorError, safe_open
 
-    file = Path(path)
+    file = file_path("path", path)
     if file.is_symlink():
         raise DataError(str(path), "is a link, which is not followed; copy the model itself.")
     if not file.is_file():
@@ -111,6 +126,8 @@ def checked_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ..
     InvalidInput
         An array is missing, there is another, or one is not of its shape, of floating point, or finite.
     """
+    mapping("arrays", arrays, "must map names to arrays, as read_model() returns them.")
+    mapping("shapes", shapes, "must map names of arrays to their shapes.")
     remedy = "solve again, or copy the model anew."
     for name in [*shapes, *(name for name in arrays if name not in shapes)]:
         if name not in arrays:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.checks import number
+from minmaxcon.checks import file_path, number
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solver
 from minmaxcon.core.codec import Codec
 from minmaxcon.errors import CheckpointWarning, CorruptCheckpoint, InvalidInput
@@ -222,6 +222,8 @@ def open_checkpoints(
         If the checkpoint is damaged or of another version.
     """
     for argument, folder in (("checkpoint", checkpoint), ("resume", resume)):
+        if folder is not None:
+            file_path(argument, folder)
         if folder is not None and not str(folder).strip():  # a Path of it would be the folder it is in
             raise InvalidInput(argument, folder, "must name a folder.")
     every = number("every", every, "must be a number of seconds, at least 0.", least=0.0)

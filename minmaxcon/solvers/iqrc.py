@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from minmaxcon.arrays import to_numpy
-from minmaxcon.checks import number, whole
+from minmaxcon.checks import choice, number, whole
 from minmaxcon.core import (
     MinMaxProblem,
     Needs,
@@ -179,8 +179,7 @@ class IQRC(Solver):
         self.weight = None if weight is None else number("weight", weight, remedy, above=0.0)
         self.tolerance = number("tolerance", tolerance, "must be positive and finite.", above=0.0)
         self.iterations = whole("iterations", iterations)
-        if output not in ("best", "last", "random"):
-            raise InvalidInput("output", output, 'use "best", "last" or "random".')
+        choice("output", output, ("best", "last", "random"))
         self.output = output
 
     @property

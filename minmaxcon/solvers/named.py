@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minmaxcon.checks import choice
 from minmaxcon.core import MinMaxProblem, Needs, Solver
-from minmaxcon.errors import InvalidInput, UnknownName
+from minmaxcon.core.problem import require_problem
+from minmaxcon.errors import InvalidInput
 from minmaxcon.oracles.extragradient import ExtraGradient
 from minmaxcon.oracles.mirror_prox import MirrorProx
 from minmaxcon.oracles.variance_reduced import VarianceReduced
@@ -67,6 +69,7 @@ def automatic(problem: MinMaxProblem) -> Solver:
 
     Exact passes win where they cost little, and nothing in them is random. Samples win where a pass is long.
     """
+    require_problem(problem)
     if Needs(measure=True).missing(problem) is None:
         return named_solver("successive")
     rows, known = problem.data.size, problem.family.knows_means(problem.data)
@@ -104,8 +107,7 @@ def named_solver(name: str, **settings: Any) -> Solver:
     >>> named_solver("sfls", steps=100, tolerance=0.1).oracle.steps
     100
     """
-    if name not in solver_names():
-        raise UnknownName("solver", name, _NAMED)
+    choice("solver", name, _NAMED)
     left = dict(settings)
     changed: Solver = _changed(_NAMED[name](), left)
     for setting, value in left.items():

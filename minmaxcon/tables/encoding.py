@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from minmaxcon.checks import whole
-from minmaxcon.errors import DataError, InvalidInput, UnknownName
+from minmaxcon.checks import choice, flag, instance, instances, whole
+from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.tables.columns import Table
 from minmaxcon.tables.formats import read_source
 from minmaxcon.tables.libsvm import LARGEST_INDEX, read_libsvm
@@ -32,6 +32,8 @@ __all__ = [
 
 UnknownCategory = Literal["refuse", "zero"]
 """How a category that is not in the training data is treated."""
+
+_TABLE = "must be a Table, such as read_source() returns."
 
 _STRICT = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 """How the fields of a saved encoding are read: each of its own type, and no others."""
@@ -105,8 +107,7 @@ class ColumnEncoding:
             if self.fill is None:
                 return values
             return np.where(np.isnan(values) | (values == self.missing_code), self.fill, values)
-        if unknown_category not in get_args(UnknownCategory):
-            raise UnknownName("unknown_category", unknown_category, get_args(UnknownCategory))
+        choice("unknown_category", unknown_category, get_args(UnknownCategory))
         table.require_texts(column)
         place = {text: index for index, text in enumerate(self.categories)}
         index = np.array([place.get(text, -1) for text in column.texts])[column.codes]
@@ -159,7 +160,7 @@ class TableEncoding:
     format: Literal["table"] = "table"
 
     def __post_init__(self) -> None:
-        if not self.columns:
+        if not instances("columns", self.columns, ColumnEncoding, "must be a sequence of ColumnEncoding."):
             raise InvalidInput("columns", self.columns, "a model needs at least one feature.")
 
     @property
@@ -172,8 +173,8 @@ class TableEncoding:
 
         UnknownName for another ``unknown_category`` than "refuse" and "zero".
         """
-        if unknown_category not in get_args(UnknownCategory):
-            raise UnknownName("unknown_category", str(unknown_category), get_args(UnknownCategory))
+        choice("unknown_category", unknown_category, get_args(UnknownCategory))
+        instance("table", table, Table, _TABLE)
         return np.hstack([column.encode(table, unknown_category) for column in self.columns])
 
     def encode(self, source: Any, unknown_category: UnknownCategory = "refuse") -> NDArray[np.float64]:
@@ -244,7 +245,8 @@ class LibsvmEncoding:
 
         InvalidInput for another ``unknown_category`` than "refuse": there are no categories.
         """
-        if unknown_category != "refuse":
+        asked: object = unknown_category
+        if not isinstance(asked, str) or asked != "refuse":
             raise InvalidInput("unknown_category", unknown_category, "a LIBSVM file has no categories; leave it out.")
         return self.keep(read_libsvm(source, n_features=self.n_features, labelled=False).features)
 
@@ -293,11 +295,16 @@ def fit_encoding(table: Table, names: Iterable[str], *, drop_first: bool = False
 
     Raises
     ------
+    InvalidInput
+        An argument is of another type.
     DataError
         A cell is missing or not finite, or numbers and texts are mixed in one column; a column has another text in
         nearly every row; or no column is left.
     """
-    columns = [table.column(name, "the features") for name in names]
+    instance("table", table, Table, _TABLE)
+    wanted = instances("names", names, str, "must be a list of names of columns.")
+    drop_first = flag("drop_first", drop_first)
+    columns = [table.column(name, "the features") for name in wanted]
     if not columns:
         raise DataError(table.source, "no column is left as a feature; the file needs another one.")
     encodings = []
@@ -326,6 +333,7 @@ def identifies_rows(texts: int, rows: int) -> bool:
     >>> identifies_rows(texts=30, rows=1000), identifies_rows(texts=30, rows=40)
     (False, True)
     """
+    texts, rows = whole("texts", texts, least=0), whole("rows", rows, least=0)
     return texts > max(_MOST_TEXTS, _MOST_SHARE * rows)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.checks import file_path, instance, instances
 from minmaxcon.errors import DataError
 from minmaxcon.memory import require_memory
 from minmaxcon.tables.columns import ColumnBuilder, Table, check_names, unknown_column
@@ -54,7 +55,7 @@ def file_format(path: str | Path) -> str:
     DataError
         The suffix is not known.
     """
-    suffix = Path(Path(path).name.removesuffix(".gz")).suffix.lower()
+    suffix = Path(file_path("path", path).name.removesuffix(".gz")).suffix.lower()
     if suffix not in FORMATS:
         known = ", ".join(sorted(filter(None, FORMATS)))
         raise DataError(
@@ -80,10 +81,14 @@ def read_source(source: Any, wanted: Sequence[str] | None = None, *, by: str = "
 
     Raises
     ------
+    InvalidInput
+        ``wanted`` is no list of names.
     DataError
         No such file, no table, no rows; a column that is missing, has no name or the name of another, or is of a type
         other than number, text, boolean; in a CSV file binary content, a damaged line or a ragged row.
     """
+    if wanted is not None:
+        wanted = instances("wanted", wanted, str, "must be a list of names of columns, or None for all.")
     if not isinstance(source, str | Path):
         return _read_frame(source, wanted, by)
     read = _read_parquet if _table_format(source) == "parquet" else _read_csv
@@ -131,6 +136,7 @@ def read_texts(path: str | Path, name: str, *, by: str = "the columns to read") 
     A missing cell is an empty text. Parameters and errors are those of :func:`read_source`, but for the number of
     different texts, which is not limited.
     """
+    instance("name", name, str, "must be the name of a column.")
     kind, source = file_format(existing_file(path)), source_name(path)
     if kind == "libsvm":
         raise DataError(source, f"a LIBSVM file has no column {shown(name)}, asked for by {by}; leave it out.")

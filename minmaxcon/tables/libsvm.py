@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minmaxcon.checks import whole
+from minmaxcon.checks import flag, whole
 from minmaxcon.errors import DataError
 from minmaxcon.tables.columns import MAX_NUMBER
 from minmaxcon.tables.lines import MAX_LINE, bounded_lines, place, shown, source_name
@@ -169,7 +169,7 @@ def read_libsvm(
         No such file or no rows; or a line that is too long, is binary, has a label or value that is no finite number,
         an index that is 0, too large or not above the one before. Row and line are named.
     InvalidInput
-        ``n_features`` is no whole number of at least 1.
+        A number is no whole one of at least 1, or the path none.
 
     References
     ----------
@@ -177,7 +177,10 @@ def read_libsvm(
     """
     from scipy.sparse import csr_array
 
-    limit = max_features if n_features is None else whole("n_features", n_features, most=LARGEST_INDEX)
+    limit = whole("max_features", max_features)
+    if n_features is not None:
+        limit = whole("n_features", n_features, most=LARGEST_INDEX)
+    max_line, labelled = whole("max_line", max_line), flag("labelled", labelled)
     labels, values, indices = array("d"), array("d"), array("i")
     ends, lines = array("q", [0]), array("q")
     for number, label, row_indices, row_values in parsed_lines(path, limit, max_line=max_line, labelled=labelled):

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from minmaxcon.checks import file_path
 from minmaxcon.errors import DataError
 
 __all__ = ["MAX_LINE", "MAX_RATIO", "bounded_lines", "check_ratio", "existing_file", "place", "shown", "source_name"]
@@ -59,10 +60,12 @@ def existing_file(path: str | Path) -> Path:
 
     Raises
     ------
+    InvalidInput
+        It is no path.
     DataError
         Nothing is there, or it is a directory or a device.
     """
-    file = Path(path)
+    file = file_path("path", path)
     if not str(path):
         raise DataError(source_name(path), "an empty text is no path; name a data file.")
     try:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Namespace, engine, namespace, to_numpy
+from minmaxcon.arrays import Namespace, engine, namespace
+from minmaxcon.checks import finite_array
 from minmaxcon.core import Batch, ConstraintFamily, Evaluation, Source, StochasticMinMaxConstraint
 from minmaxcon.core.compiled import engine_family
 from minmaxcon.core.constraint import SeparateFamily
@@ -98,11 +99,8 @@ def _begun(primal: DistanceGenerator, start: Any) -> Any:
     if start is None:
         return np.asarray(primal.center, dtype=np.float64)
     need = f"must be a finite point of X, an array of shape ({primal.dimension},)."
-    try:
-        point = np.array(to_numpy(start), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("start", start, need) from None
-    if point.shape != (primal.dimension,) or not np.isfinite(point).all():
+    point = finite_array("start", start, need)
+    if point.shape != (primal.dimension,):
         raise InvalidInput("start", start, need)
     if not bool(np.all(primal.contains(point, 1e-6))):
         raise InvalidInput("start", start, "lies outside X: " + need)

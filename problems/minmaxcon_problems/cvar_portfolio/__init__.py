@@ -22,6 +22,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
 from minmaxcon.checks import number, positive, seed_number, whole
+from minmaxcon.core import solution_point
 from minmaxcon_problems.cvar_portfolio.market import simulate
 
 __all__ = ["CVaR", "CVaRPortfolio", "NegativeReturn", "plugin", "tail_mean"]
@@ -179,9 +180,9 @@ class CVaRPortfolio(mm.ProblemPlugin):
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: the tail by sorting, for both sets of scenarios."""
-        found: Scenarios = problem.details
+        point, found = solution_point(problem, x, Scenarios), problem.details
         beta, width = found.beta, max(found.smoothing, 1e-9)
-        w, t = np.asarray(x[:-1], dtype=np.float64), float(x[-1]) * found.unit
+        w, t = point[:-1], float(point[-1]) * found.unit
         losses = [-returns @ w for returns in (found.train, found.test)]
         excess = losses[0] - t
         measured = [

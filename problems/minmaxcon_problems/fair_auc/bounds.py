@@ -63,9 +63,9 @@ def resolved_bound(
 def least_kappa(c1: float, c2: float) -> float:
     r"""Return :math:`2c_1c_2^2 - 1`, below which no model satisfies both constraints.
 
-    Their maximum is at least :math:`2c_1c_2^2` whatever the scores.
+    Their maximum is at least :math:`2c_1c_2^2` whatever the scores. Raises InvalidInput unless both are positive.
     """
-    return 2.0 * c1 * c2**2 - 1.0
+    return float(2.0 * positive("c1", c1) * positive("c2", c2) ** 2 - 1.0)
 
 
 def checked_kappa(kappa: Any, c1: float, c2: float, single: bool = False) -> Any:

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.checks import choice, flag, instance, number
 from minmaxcon.data import Standardizer, split_indices, stratified_split_indices
-from minmaxcon.errors import DataError, InvalidInput, UnknownName
+from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.tables import (
     Column,
     ColumnEncoding,
@@ -121,10 +122,14 @@ def dataset_from(data: LabelledData, *, test_fraction: float = 0.3, standardize:
     Raises
     ------
     InvalidInput
-        ``test_fraction`` is outside (0, 1).
+        ``test_fraction`` is outside (0, 1), or an argument of another type.
     """
-    if not 0.0 < test_fraction < 1.0:
-        raise InvalidInput("test_fraction", test_fraction, "must lie strictly between 0 and 1, such as 0.3.")
+    instance("data", data, LabelledData, "must be LabelledData, such as read_table() returns.")
+    remedy = "must lie strictly between 0 and 1, such as 0.3."
+    test_fraction, standardize = (
+        number("test_fraction", test_fraction, remedy, above=0.0, below=1.0),
+        flag("standardize", standardize),
+    )
     train, test = stratified_parts(data, (1.0 - test_fraction, test_fraction), seed)
     note = f"Split {1 - test_fraction:.0%} / {test_fraction:.0%}, stratified by label and group, seed {seed}."
     whole = Dataset(data.name, train, None, test, (note,))
@@ -367,8 +372,9 @@ def load_dataset(
     MissingDependency
         The package that brings the data is not installed.
     """
-    if name not in DATASETS:
-        raise UnknownName("data", name, DATASETS)
+    choice("data", name, DATASETS)
+    if standardize is not None:
+        flag("standardize", standardize)
     check_folder(data_dir)
     info = DATASETS[name]
     data = info.load([_find(name, file, data_dir) for file in info.files], seed)

@@ -10,6 +10,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
+from minmaxcon.core import solution_point
 from minmaxcon.metrics import AUCEstimate, auc_with_interval, exact_auc
 from minmaxcon_problems.fair_auc.surrogate.build import pair_masks
 
@@ -125,7 +126,7 @@ def enclosed_gap(problem: mm.MinMaxProblem, x: Any) -> list[tuple[Fraction, Frac
     details: Details = problem.details
     if details.max_gap is None or details.dataset is None or details.dataset.streamed:
         return None
-    train = details.dataset.train
+    x, train = solution_point(problem, x), details.dataset.train
     scores, masks = scores_of(problem, x, train.features), details.metric.masks(train.label, train.group)
     longer = _longer_scores(details.model, x, train.features)
     if longer is None:

@@ -166,6 +166,8 @@ def position_of(values: Sequence[Any], asked: Any) -> int | None:
         except ValueError:
             return False
 
+    if getattr(asked, "shape", ()) != ():  # an array is no value of a row, and compares with none
+        return None
     for same in (lambda value: value == asked, reads_alike, is_number):
         for place, value in enumerate(values):
             if same(value):

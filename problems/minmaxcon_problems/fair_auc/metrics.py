@@ -71,7 +71,8 @@ class Subset:
 
     def __post_init__(self) -> None:
         for argument in ("label", "group"):
-            if getattr(self, argument) not in (-1, 1, None):
+            sign = getattr(self, argument)
+            if sign is not None and not (isinstance(sign, int | np.integer) and sign in (-1, 1)):
                 raise InvalidInput(argument, getattr(self, argument), "must be 1, -1 or None (either).")
 
     def mask(self, label: NDArray[Any], group: NDArray[Any]) -> Mask:
@@ -282,7 +283,9 @@ def _signs(argument: str, values: Any) -> NDArray[Any]:
         raise InvalidInput(argument, f"shape {signs.shape}", "must have shape (n,).")
     if not valid.all():
         row = int(np.argmin(valid))
-        raise InvalidInput(argument, signs[row].item(), f"row {row + 1} must be -1 or +1; map the two values first.")
+        raise InvalidInput(
+            argument, signs[row : row + 1].tolist()[0], f"row {row + 1} must be -1 or +1; map the two values first."
+        )
     return signs
 
 

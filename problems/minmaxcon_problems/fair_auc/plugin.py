@@ -13,6 +13,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import number
+from minmaxcon.core import solution_point
 from minmaxcon.tables import encoding_from_dict
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.objectives import named_objective
@@ -293,8 +294,8 @@ class FairAUC(mm.ProblemPlugin):
         Returned are ``objective``; ``values`` (the two surrogate sums :math:`f_1, f_2`, or with ``max_gap`` the true
         gap of both sides); ``train``, ``test`` (``validation``) with ``auc``, ``auc_gap`` and their 95% intervals.
         """
-        streamed = problem.details.dataset is not None and problem.details.dataset.streamed
-        return (large_evaluation if streamed else evaluation)(problem, x)
+        point, dataset = solution_point(problem, x, Details), problem.details.dataset
+        return (large_evaluation if dataset is not None and dataset.streamed else evaluation)(problem, point)
 
     def enclosed(self, problem: mm.MinMaxProblem, x: Any) -> Sequence[tuple[Fraction, Fraction]] | None:
         """See :meth:`minmaxcon.registry.Encloses.enclosed`: with ``max_gap``, from counts of pairs."""

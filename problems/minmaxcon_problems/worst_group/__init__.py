@@ -10,6 +10,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.checks import positive, seed_number
+from minmaxcon.core import solution_point
 from minmaxcon.data import Standardizer, population_weights, stratified_split_indices
 from minmaxcon.models import GroupRisk, Risk, SquaredLoss
 from minmaxcon.tables import wooldridge_columns
@@ -114,8 +115,9 @@ class WorstGroup(mm.ProblemPlugin):
             (``worst_loss``), that of each group, and the share of rows that are misclassified, of all (``error``) and
             of the group where it is largest (``worst_error``).
         """
+        w = solution_point(problem, x, Details)
         details: Details = problem.details
-        parts = {part: _measures(rows, np.asarray(x, dtype=np.float64)) for part, rows in details.items()}
+        parts = {part: _measures(rows, w) for part, rows in details.items()}
         return {"objective": parts["train"]["loss"], "values": [parts["train"]["worst_loss"]], **parts}
 
 

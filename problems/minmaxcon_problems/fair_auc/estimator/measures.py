@@ -10,6 +10,7 @@ import numpy as np
 import sklearn
 from sklearn.metrics import make_scorer
 
+from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import number
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.metrics import AUCEstimate
@@ -124,7 +125,9 @@ class LabelledScores:
         return label, groups, None if self._weight is None else self._weight[self._kept]
 
     def _checked(self, scores: Any) -> Any:
-        array = np.asarray(scores)
+        array = np.asarray(to_numpy(scores))
+        if array.dtype.kind not in "iuf" or np.ma.is_masked(scores):
+            raise InvalidInput("scores", scores, "must be real numbers, one for each row, none of them masked.")
         if array.shape != (self.rows,):
             raise InvalidInput("scores", f"shape {array.shape}", f"must have shape ({self.rows},), one for each row.")
         return array[self._kept]
@@ -242,7 +245,7 @@ def scores_of_classifier(model: Any, X: Any, classes: Any, positive: Any, sensit
     if isinstance(model, type) or not (scoring or hasattr(model, "__len__")):
         raise InvalidInput("other", model, "give a fitted classifier, or an array of scores, one for each row.")
     if not scoring:
-        return np.asarray(model)
+        return np.asanyarray(model)  # a masked array is still one, and is refused as scores
     own = list(np.asarray(model.classes_).tolist())
     if own != list(classes):
         raise InvalidInput("other", own, f"must have the classes {list(classes)}.")

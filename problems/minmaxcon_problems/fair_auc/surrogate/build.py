@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import positive
+from minmaxcon.checks import finite_array, instance, positive
 from minmaxcon_problems.fair_auc.bounds import Details, checked_kappa
 from minmaxcon_problems.fair_auc.datasets import Dataset
-from minmaxcon_problems.fair_auc.metrics import FairnessMetric
+from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
 
 from .constraint import AUCConstraint, Layout
 
@@ -32,7 +32,7 @@ def pair_masks(label: Any, metric: FairnessMetric, group: Any) -> list[tuple[Any
 
 def build_problem(
     dataset: Dataset,
-    metric: FairnessMetric,
+    metric: Any,
     kappa: Any,
     *,
     c1: float = 0.5,
@@ -51,8 +51,8 @@ def build_problem(
     ----------
     dataset : Dataset
         The data; the problem is about ``dataset.train``.
-    metric : FairnessMetric
-        The four subsets.
+    metric : str, FairnessMetric or four subsets
+        As in :func:`resolve_metric`.
     kappa : float or array_like (R,)
         :math:`\kappa`; both bounds are :math:`1 + \kappa`.
     c1, c2 : float
@@ -81,25 +81,45 @@ def build_problem(
     DataError
         If one of the metric's subsets is empty in the training data.
     """
-    kappa = checked_kappa(kappa, c1, c2)
+    instance("dataset", dataset, Dataset, "must be a Dataset, such as load_dataset() and dataset_from() return.")
+    metric, kappa = resolve_metric(metric), checked_kappa(kappa, c1, c2)
     train = dataset.train
     metric.masks_of(train.label, train.group, train.name)
     slots = [mask for pair in pair_masks(train.label, metric, train.group) for mask in pair]
     features = train.features
-    model = mm.Linear(features.shape[1]) if model is None else model
+    model = checked_model(model, features.shape[1])
     if hasattr(features, "tocsr") and not isinstance(model, mm.Linear):
         features = features.toarray()
     if row_weight is None:
         weights = np.stack([mask / mask.mean() for mask in slots], axis=1)
         means = np.stack([np.asarray(features[mask].mean(axis=0)).ravel() for mask in slots])
     else:
-        weights = np.stack(slots, axis=1) * row_weight[:, None]
+        weights = np.stack(slots, axis=1) * checked_weight(row_weight, len(train))[:, None]
         weights = weights / weights.mean(axis=0)
         # (features' weights)' rather than weights' features: the product of a CSR matrix and a dense one is dense.
         means = np.asarray(features.T @ weights).T / len(train)
     data = mm.Finite({"features": features, "weights": weights}, engine=engine, dtype=dtype, device=device)
     details = Details(metric=metric, model=model, dataset=dataset, kappa=kappa, c1=float(c1), c2=float(c2))
     return assemble(data, details, means, radius=radius, name=f"{dataset.name}, {metric.name}", seed=seed)
+
+
+def checked_model(model: Any, features: int) -> mm.Model:
+    """Return the model, linear by default; raises InvalidInput where it is none."""
+    if model is None:
+        return mm.Linear(features)
+    found: mm.Model = instance("model", model, mm.Model, "must be a Model such as mlp(5), or None for a linear one.")
+    return found
+
+
+def checked_weight(row_weight: Any, count: int) -> Any:
+    """Return the weights of the rows, 1 by default; raises InvalidInput where they are no positive numbers."""
+    if row_weight is None:
+        return np.ones(count)
+    remedy = f"must be positive and finite, one for each of {count} rows."
+    weight = finite_array("row_weight", row_weight, remedy)
+    if weight.shape != (count,) or not (weight > 0).all():
+        raise mm.InvalidInput("row_weight", row_weight, remedy)
+    return weight
 
 
 def assemble(

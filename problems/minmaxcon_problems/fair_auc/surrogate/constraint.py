@@ -26,6 +26,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array, Constant, namespace, to_numpy
+from minmaxcon.checks import instance, instances, positive
 
 __all__ = ["AUCConstraint", "AUCFamily", "GroupMoments", "Layout"]
 
@@ -90,8 +91,10 @@ class AUCConstraint(mm.StochasticMinMaxConstraint):
     """
 
     def __init__(self, layout: Layout, pairs: Sequence[int], reach: float, bound: Any = 0.0, name: str = "auc") -> None:
-        self.layout, self.pairs, self.bound, self.name = layout, tuple(pairs), bound, name
-        size = len(self.pairs)
+        self.layout = instance("layout", layout, Layout, "must be a Layout.")
+        chosen = instances("pairs", pairs, int | np.integer, "must be numbers of pairs of the layout.")
+        self.pairs, self.bound, self.name = tuple(map(int, chosen)), bound, name
+        reach, size = positive("reach", reach), len(self.pairs)
         self.dual = mm.BoxBlock([-reach] * size, [reach] * size, layout.c1)
         self.convex = layout.model.linear
 
@@ -127,6 +130,9 @@ class AUCFamily(mm.ConstraintFamily):
     """
 
     def __init__(self, constraints: Sequence[AUCConstraint]) -> None:
+        constraints = instances("constraints", constraints, AUCConstraint, "must be a sequence of AUCConstraint.")
+        if not constraints:
+            raise mm.InvalidInput("constraints", constraints, "give at least one.")
         super().__init__(constraints)
         self.layout = layout = constraints[0].layout
         if any(other.layout is not layout for other in constraints):

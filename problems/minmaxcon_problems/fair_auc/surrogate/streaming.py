@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import whole
+from minmaxcon.checks import finite_array, whole
 from minmaxcon.data import BadPoint
 from minmaxcon_problems.fair_auc.bounds import Details, resolved_bound
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, resolve_metric
@@ -62,14 +62,14 @@ class GroupWeights:
 
     def __init__(self, metric: FairnessMetric, probabilities: Any = None, burn_in: int = 10) -> None:
         self.metric, self.burn_in = metric, whole("burn_in", burn_in, 0)
-        self.probabilities = None if probabilities is None else np.array(probabilities, dtype=np.float64)
-        if self.probabilities is not None:
+        self.probabilities = None
+        if probabilities is not None:
             slots = 2 * len(pair_masks([1], metric, [1]))
+            remedy = f"must lie in (0, 1], one for each of the {slots} slots."
+            self.probabilities = finite_array("probabilities", probabilities, remedy)
             valid = self.probabilities.shape == (slots,)
             if not (valid and ((self.probabilities > 0) & (self.probabilities <= 1)).all()):
-                raise mm.InvalidInput(
-                    "probabilities", probabilities, f"must lie in (0, 1], one for each of the {slots} slots."
-                )
+                raise mm.InvalidInput("probabilities", probabilities, remedy)
 
     def start(self) -> _Seen:
         """See :class:`minmaxcon.Preparation`."""

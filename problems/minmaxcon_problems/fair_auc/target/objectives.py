@@ -13,7 +13,7 @@ import numpy as np
 
 import minmaxcon as mm
 from minmaxcon.arrays import Array, namespace, to_numpy
-from minmaxcon.checks import positive
+from minmaxcon.checks import choice, positive
 from minmaxcon_problems.fair_auc.surrogate.constraint import AUCConstraint, Layout
 
 __all__ = [
@@ -167,9 +167,7 @@ def named_objective(objective: str | ScoreObjective, c1: float = 0.5, c2: float 
     """
     if isinstance(objective, ScoreObjective):
         return objective
-    if objective not in OBJECTIVES:
-        raise mm.UnknownName("objective", str(objective), OBJECTIVES)
-    kind = OBJECTIVES[objective]
+    kind = OBJECTIVES[choice("objective", objective, OBJECTIVES)]
     return kind(c1, c2) if issubclass(kind, AUCObjective) else kind()
 
 

@@ -17,6 +17,7 @@ from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.measured import GroupSigns, comparisons
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
+from minmaxcon_problems.fair_auc.surrogate.build import checked_model, checked_weight
 
 from .followed import AUCGapMeasure
 from .objectives import AUCObjective, GaussNewton, ScoreObjective, SmoothedAUC, named_objective
@@ -117,8 +118,9 @@ class Target:
         }.items():
             object.__setattr__(self, name, checked)
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise mm.UnknownName(name, str(getattr(self, name)), choices)
+            checks.choice(name, getattr(self, name), choices)
+        if self.model is not None:
+            checked_model(self.model, 1)
         if self.ridge > 0 and not (self.model is None or isinstance(self.model, mm.Linear)):
             raise mm.InvalidInput("ridge", self.ridge, "is for linear models; leave it out for networks.")
         if self.decay > 0 and (self.model is None or isinstance(self.model, mm.Linear)):
@@ -188,11 +190,12 @@ def build_target_problem(
     """
     loss, model = target.objective, target.model_for(rows)
     masks = comparison_masks(target.metric, rows)
-    positive, weight = rows.label > 0, _checked_weight(row_weight, len(rows))
+    positive, weight = rows.label > 0, checked_weight(row_weight, len(rows))
     linear = isinstance(model, mm.Linear)
     subsets = masks * weight[:, None]
     features = rows.features if linear or not hasattr(rows.features, "tocsr") else rows.features.toarray()
-    engine, dtype = engine or model.engine, dtype or ("float64" if linear else "float32")
+    engine = model.engine if engine is None else engine
+    dtype = ("float64" if linear else "float32") if dtype is None else dtype
     arrays = {"features": features, "subsets": subsets / subsets.mean(axis=0), **loss.arrays(positive, weight)}
     data = mm.Finite(arrays, engine=engine, dtype=dtype, device=device)
     parts = [np.flatnonzero(~positive), np.flatnonzero(positive)]
@@ -277,16 +280,6 @@ def comparison_masks(metric: FairnessMetric | MetricSet, rows: LabelledData) -> 
         ],
         axis=1,
     )
-
-
-def _checked_weight(row_weight: Any, count: int) -> Any:
-    if row_weight is None:
-        return np.ones(count)
-    remedy = f"must be positive and finite, one for each of {count} rows."
-    weight = checks.finite_array("row_weight", row_weight, remedy)
-    if weight.shape != (count,) or not (weight > 0).all():
-        raise mm.InvalidInput("row_weight", row_weight, remedy)
-    return weight
 
 
 def observed(problem: mm.RefreshedProblem, x: Any) -> mm.Observation:

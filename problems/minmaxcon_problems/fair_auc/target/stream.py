@@ -262,8 +262,10 @@ def stream_target_problem(
         seed=seed,
     )
     linear = model is None or isinstance(model, mm.Linear)
-    engine = engine or ("numpy" if model is None else model.engine)
-    dtype = dtype or ("float64" if linear else "float32")
+    if engine is None:
+        engine = "numpy" if model is None else model.engine
+    if dtype is None:
+        dtype = "float64" if linear else "float32"
     stream = TargetStream(
         points,
         single_metric(target.metric),
