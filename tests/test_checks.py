@@ -19,7 +19,19 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 import minmaxcon as mm
-from minmaxcon.checks import finite_array, number, positive, seed_number, whole
+from minmaxcon.checks import (
+    choice,
+    file_path,
+    finite_array,
+    flag,
+    instance,
+    instances,
+    mapping,
+    number,
+    positive,
+    seed_number,
+    whole,
+)
 from minmaxcon.data import Stream, split_indices
 from minmaxcon.errors import InvalidInput
 from minmaxcon.geometry import BallBlock, BoxBlock, PerspectiveGenerator, Simplex, SimplexBlock, interval
@@ -364,3 +376,26 @@ def test_a_metric_that_is_none_is_named_with_those_that_are(metric: Any) -> None
     with pytest.raises(InvalidInput, match=r"^metric=.*group, inter_group, intra_group, .*four subsets") as caught:
         fit(metric=metric)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "name", ["method", "demand", "unknown", "calibration", "use_group", "against", "objective", "standardize"]
+)
+def test_a_choice_that_is_no_text_is_named(name: str) -> None:
+    refused(fit, name, [np.zeros(3), torch.zeros(3), object(), 1j])
+
+
+def test_texts_flags_kinds_and_paths_are_checked_as_numbers_are() -> None:
+    assert choice("kind", "a", ("a", "b")) == "a"
+    assert flag("loud", np.True_) is True
+    assert instances("parts", iter([1, 2]), int, "must be whole.") == (1, 2)
+    assert mapping("given", {"a": 1}, "must be a mapping.") == {"a": 1}
+    assert str(file_path("folder", "a")) == "a"
+    refused(lambda kind: choice("kind", kind, ("a", "b")), "kind", [None, "c", ["a"], np.array("a")])
+    refused(lambda loud: flag("loud", loud), "loud", [None, 1, "True", np.array(True)])
+    refused(lambda part: instance("part", part, str, "must be a text."), "part", [None, 1, b"a"])
+    refused(lambda parts: instances("parts", parts, str, "must be texts."), "parts", [None, "ab", np.array("a"), 1])
+    refused(lambda given: mapping("given", given, "must be a mapping."), "given", [None, [], {1: 2}])
+    refused(lambda folder: file_path("folder", folder), "folder", [None, 1, ["a"], np.zeros(3)])
+    with pytest.raises(InvalidInput, match=r"^parts\[1\]=2: must be texts"):
+        instances("parts", ["a", 2], str, "must be texts.")

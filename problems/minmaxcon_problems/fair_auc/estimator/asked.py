@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import number, positive, whole
+from minmaxcon.checks import choice, flag, number, positive, whole
 from minmaxcon_problems.fair_auc.bounds import resolved_bound
 from minmaxcon_problems.fair_auc.metrics import FairnessMetric, MetricSet, resolve_metrics
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
@@ -34,12 +34,23 @@ class Asked:
     solver: mm.Solver | None = None
 
 
+_CHOICES = {
+    "method": ("following", "bounds"),
+    "demand": ("value", "upper", "new_rows"),
+    "unknown": ("refuse", "own_group", "drop"),
+    "calibration": ("all", "by_group"),
+}
+
+
 def asked_of(estimator: Any, seed: int, held_out: bool = False, *, rows_at_hand: bool = True) -> Asked:
     """Return what an estimator's parameters, as the user gave them, ask for, checked.
 
     ``held_out`` says that rows to judge by are given, ``rows_at_hand`` that they can be: not to ``partial_fit``. Raises
     InvalidInput or UnknownName: the parameter is named, with its value and the remedy.
     """
+    for name, known in _CHOICES.items():
+        choice(name, getattr(estimator, name), known)
+    flag("standardize", estimator.standardize)
     kappa, gaps = _bound_of(estimator)
     held_out = held_out or estimator.validation_fraction is not None
     _check_demand(estimator, kappa, held_out)
@@ -49,8 +60,6 @@ def asked_of(estimator: Any, seed: int, held_out: bool = False, *, rows_at_hand:
     if several and (kappa is not None or estimator.method != "following"):
         remedy = 'several metrics are bound with max_gap and method "following" only; give one metric.'
         raise mm.InvalidInput("metric", estimator.metric, remedy)
-    if estimator.unknown not in ("refuse", "own_group", "drop"):
-        raise mm.UnknownName("unknown", str(estimator.unknown), ("refuse", "own_group", "drop"))
     if kappa is not None and estimator.method != "following":
         raise mm.InvalidInput("method", estimator.method, "is a way to reach max_gap; leave it out with kappa.")
     if kappa is None and estimator.solver is not None:
@@ -126,8 +135,6 @@ def _bound_of(estimator: Any) -> tuple[float | None, tuple[float, ...]]:
             raise mm.InvalidInput("max_gap", estimator.max_gap, "must be a number between 0 and 1, or a list of them.")
         listed = list(given.tolist())
     found = [resolved_bound(estimator.kappa, gap, default="max_gap", single=True) for gap in listed]
-    if estimator.calibration not in ("all", "by_group"):
-        raise mm.UnknownName("calibration", str(estimator.calibration), ("all", "by_group"))
     if estimator.calibration == "by_group" and not checked_use_group(estimator.use_group):
         raise mm.InvalidInput("calibration", "by_group", "reads the group: it needs use_group.")
     return found[0][0], tuple(NO_TARGET if gap is None else gap for _, gap in found)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from minmaxcon.checks import choice
 from minmaxcon.data import Standardizer
-from minmaxcon.errors import DataError, InvalidInput, UnknownName
+from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon_problems.fair_auc.labelled import LabelledData, listed, position_of
 
 from .inputs import SENSITIVE, sensitive_column
@@ -23,17 +24,15 @@ __all__ = [
     "with_groups",
 ]
 
-_WAYS = (False, True, "shift", "coefficients")
-
 _UNPENALISED = 10.0
 """By how much shifts are scaled up in training: a ridge penalty counts a hundredth for them."""
 
 
 def checked_use_group(use_group: Any) -> str:
     """Return "", "shift" or "coefficients"; True stands for the shift. Raises UnknownName for anything else."""
-    if not any(use_group is way or (isinstance(way, str) and use_group == way) for way in _WAYS):
-        raise UnknownName("use_group", str(use_group), ("shift", "coefficients"))
-    return "shift" if use_group is True else use_group or ""
+    if isinstance(use_group, bool):
+        return "shift" if use_group else ""
+    return choice("use_group", use_group, ("shift", "coefficients"))
 
 
 def with_groups(features: Any, signs: Sequence[Any], way: str) -> Any:
