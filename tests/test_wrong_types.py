@@ -312,6 +312,9 @@ def of_fair_auc(use: Tried) -> list[Call]:
     built = {"dataset": cases.dataset(rows), "metric": "group", "kappa": 0.1, "model": None, "row_weight": None}
     stream = {"points": points, "metric": "group", "probabilities": None, "look": 50}
     target = {"max_gap": 0.1, "objective": "quadratic_auc", "model": None, "bandwidth": 0.1, "first": 50, "seed": 0}
+    plugin, problem, x = fa.plugin, use.target, use.target.start
+    arrays, description = plugin.export(problem, x)
+    frame = pd.DataFrame(np.ones((2, len(description["features"]))), columns=description["features"])
     layout = fa.Layout(mm.Linear(3), 2, 0.5, 1.0, 10.0)
     return [
         (fa.auc_gap_scorer, {"metric": "group", **values}),
@@ -332,6 +335,10 @@ def of_fair_auc(use: Tried) -> list[Call]:
         (fa.GroupWeights, {"metric": fa.resolve_metric("group"), "probabilities": None, "burn_in": 10}),
         (fa.Subset, {"label": None, "group": None}),
         (fa.AUCConstraint, {"layout": layout, "pairs": [0], "reach": 1.0}),
+        (plugin.export, {"problem": problem, "x": x}),
+        (plugin.scores, {"problem": problem, "x": x, "features": problem.details.dataset.train.features}),
+        (plugin.predict, {"arrays": arrays, "description": description, "data": frame}),
+        (plugin.probabilities, {"description": description, "scores": use.scores}),
         (fa.AUCFamily, {"constraints": [fa.AUCConstraint(layout, [0], 1.0)]}),
     ]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import number
+from minmaxcon.checks import finite_array, mapping, number
 from minmaxcon.core import solution_point
 from minmaxcon.tables import encoding_from_dict
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
@@ -41,6 +41,9 @@ from .own_files import check_parts, check_unknown_category, looks_like_file, row
 from .streamed import LargeDataset, large_evaluation, large_problem, load_large, too_large
 
 __all__ = ["FairAUC", "model_arrays", "plugin", "score_rows"]
+
+
+_DESCRIPTION = "must be the description of a model, which export() returns."
 
 
 class FairAUC(mm.ProblemPlugin):
@@ -321,7 +324,7 @@ class FairAUC(mm.ProblemPlugin):
 
     def scores(self, problem: mm.MinMaxProblem, x: Any, features: Any) -> Any:
         """Return the scores (n,) of rows in the units in which the model was trained."""
-        return scores_of(problem, x, features)
+        return scores_of(problem, solution_point(problem, x, Details), features)
 
     def export(self, problem: mm.MinMaxProblem, x: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See :meth:`minmaxcon.registry.SavesModels.export`: parameters in raw feature units, scaling folded in.
@@ -329,6 +332,7 @@ class FairAUC(mm.ProblemPlugin):
         ``calibration`` in the description is Platt's, by the training rows: the logarithm of the slope and the
         intercept of the line from scores to log-odds; None where these rows are not in memory.
         """
+        x = solution_point(problem, x, Details)
         dataset, metric = problem.details.dataset, problem.details.metric
         kind, arrays = model_arrays(problem.details.model, x, dataset.standardizer)
         encoding = dataset.train.encoding
@@ -369,7 +373,7 @@ class FairAUC(mm.ProblemPlugin):
         InvalidInput, DataError, Unsupported
             Whatever cannot be used, named with the remedy.
         """
-        kind = description.get("model")
+        kind = mapping("description", description, _DESCRIPTION).get("model")
         if not isinstance(kind, str):
             raise mm.InvalidInput("model", kind, "the description names no kind of model; solve again.")
         if description.get("encoding") is None:
@@ -383,9 +387,9 @@ class FairAUC(mm.ProblemPlugin):
         Raises
         ------
         InvalidInput
-            The model has no calibration, or what it has is none.
+            The model has no calibration, or what it has is none; or scores are no numbers.
         """
-        found = description.get("calibration")
+        found = mapping("description", description, _DESCRIPTION).get("calibration")
         if found is None:
             reason = "an earlier version saved the model, or its training rows were streamed"
             raise mm.InvalidInput("probabilities", True, f"the model has no calibration: {reason}; leave it out.")
@@ -394,7 +398,8 @@ class FairAUC(mm.ProblemPlugin):
         remedy = "is out of range; solve again, or copy the model anew."
         slope = number("calibration.log_slope", found.get("log_slope"), remedy, least=-700.0, most=700.0)
         intercept = number("calibration.intercept", found.get("intercept"), remedy)
-        return LogOdds(math.exp(slope), intercept).probability(scores)
+        given = finite_array("scores", scores, "must be finite numbers, one for each row.")
+        return LogOdds(math.exp(slope), intercept).probability(given)
 
     def measure_scores(
         self,
