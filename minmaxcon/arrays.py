@@ -436,7 +436,9 @@ def _numbers(value: Any, make: Callable[[], Any]) -> Any:
 
 def is_complex(value: Any) -> bool:
     """Tell whether an array of any engine, or a list, holds complex numbers, which NumPy casts with a mere warning."""
-    return "complex" in str(value.dtype) if hasattr(value, "dtype") else np.iscomplexobj(value)
+    if hasattr(value, "dtype"):
+        return "complex" in str(value.dtype)
+    return isinstance(value, complex | list | tuple) and np.iscomplexobj(value)
 
 
 class Constant:

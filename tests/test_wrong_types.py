@@ -452,3 +452,37 @@ def test_a_solution_of_another_problem_is_refused_by_its_plugin() -> None:
         other = cases.problem("quadratic" if name == "toy" else "toy")
         with pytest.raises(InvalidInput, match=r"^problem=.*another plug-in"):
             mm.plugin(name).evaluate(other, other.primal.center)
+
+
+@pytest.mark.parametrize("kind", ["complex", "masked"])
+def test_data_that_are_no_real_numbers_are_refused(kind: str, use: Tried) -> None:
+    rows, ones = use.rows, np.ones(60)
+
+    def spoilt(values: Any) -> Any:
+        first = np.arange(np.size(values)).reshape(np.shape(values)) == 0
+        return values + 0j if kind == "complex" else np.ma.masked_array(values, first)
+
+    def drawn(points: Any) -> Any:
+        return next(mm.Stream(points, shuffle=1).draw(core.Position.start(np.random.default_rng(0)), 1, 2)[0])
+
+    fitted = fa.FairAUCClassifier("group", max_gap=0.5, max_iter=1, alpha=0.0)
+    truth = {"sensitive_features": rows.group, "metric": "group"}
+    calls: list[Callable[[], Any]] = [
+        lambda: mm.Finite({"a": spoilt(ones)}),
+        lambda: mm.OnDisk(data.ArrayBlocks({"a": spoilt(ones)})),
+        lambda: drawn([{"a": spoilt(ones)}] * 4),
+        lambda: metrics.ScoreRuns(2).add(spoilt(ones), np.zeros(60, dtype=int)),
+        lambda: data.Standardizer.fit(spoilt(rows.features)),
+        lambda: use.problem.at_level(spoilt(np.ones(1))),
+        lambda: fa.true_gap(ones, spoilt(rows.label), rows.group, "group"),
+        lambda: fa.measure_scores(ones, rows.label, **truth, sample_weight=spoilt(ones)),
+    ]
+    if kind == "masked":  # of complex numbers scikit-learn tells
+        calls += [
+            lambda: fa.measure_scores(ones, spoilt(rows.label), **truth),
+            lambda: fa.measure_scores(ones, rows.label, **{**truth, "sensitive_features": spoilt(rows.group)}),
+            lambda: fitted.fit(spoilt(rows.features), rows.label, sensitive_features=rows.group),
+        ]
+    for call in calls:
+        with pytest.raises(MinMaxConError):
+            call()

@@ -146,7 +146,7 @@ class MinMaxProblem:
             If levels and bounds disagree about the number of runs.
         """
         # Solvers pass arrays, in which the level of a run that has none yet is infinite.
-        level = r if isinstance(r, np.ndarray) and r.dtype == np.float64 else finite_array("r", r, "must be finite.")
+        level = r if type(r) is np.ndarray and r.dtype == np.float64 else finite_array("r", r, "must be finite.")
         if level.ndim == 0:
             level = np.full(self.runs or 1, level)
         if level.ndim != 1 or self.runs not in (None, level.size):

@@ -94,7 +94,7 @@ class ArrayBlocks:
     def blocks(self) -> Iterator[Mapping[str, Any]]:
         """See :meth:`BlockReader.blocks`."""
         for begin in range(0, self.rows, _ROWS_AT_ONCE):
-            yield {key: np.asarray(value[begin : begin + _ROWS_AT_ONCE]) for key, value in self.arrays.items()}
+            yield {key: np.asanyarray(value[begin : begin + _ROWS_AT_ONCE]) for key, value in self.arrays.items()}
 
 
 _ROWS_AT_ONCE = 2**16
@@ -351,7 +351,11 @@ class _Copy:
             raise DataError(name, f"from row {first:,} on it has {have}, where the rows before have {need}.")
         parts, rows = [], lengths.pop()
         for key, value in arrays.items():
+            if np.ma.is_masked(block[key]):
+                raise DataError(name, f"{key} has masked entries; fill them or leave their rows out.")
             try:
+                if value.dtype.kind == "c":
+                    raise TypeError("these are complex")
                 with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is named below
                     part = value.reshape(rows, -1).astype(self.dtype, copy=False)
             except (TypeError, ValueError) as failure:

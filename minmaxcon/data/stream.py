@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from minmaxcon.arrays import created
+from minmaxcon.arrays import created, is_complex
 from minmaxcon.checks import whole
 from minmaxcon.core.source import Batch, Position, Source
 from minmaxcon.data.finite import Finite
@@ -287,6 +287,8 @@ def _form(number: int, point: Any) -> dict[str, tuple[int, ...]]:
     form = {}
     for name, value in point.items():
         try:
+            if is_complex(value) or np.ma.is_masked(value):
+                raise TypeError("no real number")
             form[name] = np.asarray(value, dtype=np.float64).shape
         except (ValueError, TypeError) as error:
             raise DataError("stream", f"point {number}: {name} is no number or vector: {value!r:.60}.") from error

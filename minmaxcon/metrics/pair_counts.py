@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minmaxcon.arrays import to_numpy
 from minmaxcon.checks import whole
 from minmaxcon.errors import InvalidInput
 from minmaxcon.files import Scratch
@@ -194,7 +195,12 @@ class ScoreRuns:
         MinMaxConError
             If the disk is full.
         """
-        found, which = np.asarray(scores, dtype=np.float64), np.asarray(cells)
+        given, which = np.asarray(to_numpy(scores)), np.asarray(to_numpy(cells))
+        if given.dtype.kind not in "iuf" or np.ma.is_masked(scores):
+            raise InvalidInput("scores", scores, "must be real numbers, none of them masked.")
+        if which.dtype.kind not in "iu":
+            raise InvalidInput("cells", cells, "must be whole numbers.")
+        found = given.astype(np.float64, copy=False)
         if found.ndim != 1 or which.shape != found.shape:
             raise InvalidInput("scores", f"shape {found.shape}", f"must have shape (n,), as the cells {which.shape}.")
         if not np.isfinite(found).all():

@@ -278,6 +278,8 @@ def resolve_metrics(metric: Any) -> FairnessMetric | MetricSet:
 
 def _signs(argument: str, values: Any) -> NDArray[Any]:
     signs = np.asarray(values)
+    if np.ma.is_masked(values) or signs.dtype.kind == "c":
+        raise InvalidInput(argument, values, "must be real numbers, none of them masked; leave such rows out.")
     valid = np.isin(signs, (-1, 1))
     if signs.ndim != 1:
         raise InvalidInput(argument, f"shape {signs.shape}", "must have shape (n,).")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 import minmaxcon as mm
-from minmaxcon.checks import finite_array, mapping, number
+from minmaxcon.checks import finite_array, instance, mapping, number
 from minmaxcon.core import solution_point
 from minmaxcon.tables import encoding_from_dict
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
@@ -332,8 +332,12 @@ class FairAUC(mm.ProblemPlugin):
         ``calibration`` in the description is Platt's, by the training rows: the logarithm of the slope and the
         intercept of the line from scores to log-odds; None where these rows are not in memory.
         """
-        x = solution_point(problem, x, Details)
-        dataset, metric = problem.details.dataset, problem.details.metric
+        instance("problem", getattr(problem, "details", problem), Details, "must be a problem of fair_auc.")
+        dataset, metric, size = problem.details.dataset, problem.details.metric, problem.details.model.dimension
+        remedy = f"must be a point of the problem, or the {size} parameters of its model, all finite."
+        x = finite_array("x", x, remedy)
+        if x.ndim != 1 or x.size < size:
+            raise mm.InvalidInput("x", x, remedy)
         kind, arrays = model_arrays(problem.details.model, x, dataset.standardizer)
         encoding = dataset.train.encoding
         description = {

@@ -115,6 +115,7 @@ def _one_column(values: Any, rows: int, unknown: str) -> Any:
     if len(column) != rows:
         raise DataError(SENSITIVE, f"has {len(column):,} values for the {rows:,} rows of X; give one for each row.")
     missing = _missing(column) if absent is None else absent | _missing(column)
+    column = np.asarray(column)  # without a mask, whose entries are missing
     if unknown == "refuse":
         remedy = 'remove these rows, or say what they are with unknown="own_group" or "drop".'
         _require_present(SENSITIVE, missing, remedy)
@@ -184,6 +185,8 @@ def _require_values(argument: str, column: Any) -> None:
 
 
 def _missing(column: Any) -> Any:
+    if isinstance(column, np.ma.MaskedArray):
+        return np.ma.getmaskarray(column) | _missing(column.data)
     if column.dtype.kind == "f":
         return np.isnan(column)
     if column.dtype.kind in "mM":
@@ -232,11 +235,15 @@ def require_aligned(parts: Mapping[str, Any]) -> None:
 
 
 def require_numbers(X: Any) -> None:
-    """Refuse a data frame with columns of words, or with an empty cell; anything else is left to scikit-learn.
+    """Refuse a data frame with columns of words, or with an empty cell, and masked entries of an array.
 
-    Raises DataError, in one line that names the columns and the step of a pipeline that mends them.
+    Anything else is left to scikit-learn. Raises DataError, in one line that names the columns and the step of a
+    pipeline that mends them.
     """
     import narwhals as nw
+
+    if np.ma.is_masked(X):  # scikit-learn would take what lies under the mask
+        raise DataError("X", "has masked entries: fill them, X.filled(value), or leave their rows out.")
 
     pandas_like = nw.dependencies.is_pandas_like_dataframe(X)
     if not pandas_like and not nw.dependencies.is_polars_dataframe(X):
