@@ -127,7 +127,7 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("tests/solvers/test_loop.py::test_time_limit",),
     ),
     "signals": (
-        "Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, a time limit and a budget return the best feasible point.",
+        "Ctrl-C, SIGTERM, SIGHUP, a time limit and a budget return the best feasible point.",
         ("tests/solvers/test_loop.py", f"{CHECKPOINT}::test_a_signal_ends_a_solve_in_order"),
     ),
     "infeasible": (

@@ -6,9 +6,11 @@ import difflib
 import os
 import re
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     app = App()
     _open_streams()
     try:
-        with command_clock(words):
+        with _as_sigterm("SIGUSR1"), command_clock(words):
             app = build_app(words)
             status = app(words, verbose=False)
             sys.stdout.flush()
@@ -132,6 +134,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _refuse(one_line(str(error) or type(error).__name__))
     return status if isinstance(status, int) else DONE
+
+
+@contextmanager
+def _as_sigterm(name: str) -> Iterator[None]:
+    """Take a signal for SIGTERM: SIGUSR1 is what schedulers of clusters send before the time of a job is over."""
+    which = getattr(signal, name, None)
+    if which is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(which)
+    if before == signal.SIG_DFL:  # whoever ignores it, or handles it, has another use for it
+        signal.signal(which, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        yield
+    finally:
+        if before == signal.SIG_DFL:
+            signal.signal(which, before)
 
 
 def _let_go() -> None:

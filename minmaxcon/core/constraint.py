@@ -349,7 +349,7 @@ class SeparateFamily(ConstraintFamily):
             if not fits:  # a wrong shape would be broadcast silently
                 _check_shapes(constraint, tuple(part.F.shape), tuple(part.G.shape), lead)
                 check_real(f"F of {constraint.name}", part.F, "evaluate gives F")
-                check_real(f"G of {constraint.name}", part.G, "evaluate gives G")
+                check_real(f"G of {constraint.name}", part.G, "evaluate gives G", whole=True)
 
         def pullback(y: Array, a: Array) -> Array:
             total, begin = None, 0
@@ -363,8 +363,9 @@ class SeparateFamily(ConstraintFamily):
                     found = tuple(gradient.shape) if hasattr(gradient, "shape") else gradient
                     name = f"pullback of {self.constraints[i].name}"
                     raise InvalidInput(name, found, f"must be an array of the shape of x, {tuple(x.shape)}.")
-                if gradient.dtype != x.dtype:
-                    check_real(f"pullback of {self.constraints[i].name}", gradient, "pullback gives a gradient")
+                if getattr(gradient, "dtype", None) != x.dtype:
+                    name = f"pullback of {self.constraints[i].name}"
+                    check_real(name, gradient, "pullback gives a gradient", whole=True)
                 total, begin = gradient if total is None else total + gradient, begin + size
             return total
 
@@ -430,10 +431,14 @@ def _check_shapes(constraint: Any, mean: Any, moment: Any, lead: tuple[int, ...]
         raise InvalidInput(f"terms of {constraint.name}", (mean, moment), said)
 
 
-def check_real(name: str, values: Any, said: str) -> None:
-    """Refuse values that are no array of real numbers of floating point: complex ones would lose their second part."""
+def check_real(name: str, values: Any, said: str, whole: bool = False) -> None:
+    """Refuse values that are no array of real numbers: complex ones would lose their second part.
+
+    Where they are added to others they may be ``whole`` numbers, else they are of floating point.
+    """
     kind = getattr(values, "dtype", type(values).__name__)
-    if getattr(kind, "kind", "") != "f" and "float" not in str(kind):
+    kinds, words = ("fiub", ("float", "int", "bool")) if whole else ("f", ("float",))
+    if getattr(kind, "kind", "none") not in kinds and not any(word in str(kind) for word in words):
         need = f"{said} of type {kind}: it must be an array of real numbers, float32 or float64."
         raise InvalidInput(name, kind, need)
 

@@ -14,7 +14,7 @@ from minmaxcon.core.source import Source, in_double
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
 from minmaxcon.geometry.perspective import EntropyWeight
 
-__all__ = ["LevelProblem", "Proximal", "expectations"]
+__all__ = ["LevelProblem", "Proximal", "expectations", "real_evaluation"]
 
 _SCORES_AT_ONCE = 2**22  # runs x rows of an exact pass: 32 MiB of scores in float64
 
@@ -94,13 +94,13 @@ def expectations(family: ConstraintFamily, x: Array, data: Source) -> Evaluation
         streamed it reads them once more. A family that knows its means makes no pass.
     """
     if family.knows_means(data):
-        found = _real(family.means(x, data))
+        found = real_evaluation(family.means(x, data))
         check_evaluation(family, found, tuple(x.shape[:-1]))
         return found
     rows = max(1024, _SCORES_AT_ONCE // max(1, int(x.shape[0])))
     if data.streamed:
         return _streamed(family, x, data, rows)
-    parts = [(share, _real(family.evaluate(x, batch))) for share, batch in data.chunks(rows)]
+    parts = [(share, real_evaluation(family.evaluate(x, batch))) for share, batch in data.chunks(rows)]
     check_evaluation(family, parts[0][1], tuple(x.shape[:-1]))
     if len(parts) == 1:
         return parts[0][1]
@@ -117,25 +117,25 @@ def _streamed(family: ConstraintFamily, x: Array, data: Source, rows: int) -> Ev
     """Return the means of data of which no two pieces are kept."""
 
     def means(batch: Any) -> tuple[Array, Array]:
-        part = _real(family.evaluate(x, batch))
+        part = real_evaluation(family.evaluate(x, batch))
         check_evaluation(family, part, tuple(x.shape[:-1]))
         return part.F, part.G
 
     def pullback(y: Array, a: Array) -> Array:
-        return data.summed(lambda batch: (_real(family.evaluate(x, batch)).pullback(y, a),), rows)[0]
+        return data.summed(lambda batch: (real_evaluation(family.evaluate(x, batch)).pullback(y, a),), rows)[0]
 
     mean, moment = data.summed(means, rows)
     return Evaluation(mean, moment, pullback)
 
 
-def _real(found: Evaluation) -> Evaluation:
+def real_evaluation(found: Evaluation) -> Evaluation:
     """Refuse values and gradients that are no real numbers of floating point, before arithmetic meets them."""
     check_real("F", found.F, "evaluate gives F")
-    check_real("G", found.G, "evaluate gives G")
+    check_real("G", found.G, "evaluate gives G", whole=True)
 
     def pullback(y: Array, a: Array) -> Array:
         gradient = found.pullback(y, a)
-        check_real("pullback", gradient, "pullback gives a gradient")
+        check_real("pullback", gradient, "pullback gives a gradient", whole=True)
         return gradient
 
     return Evaluation(found.F, found.G, pullback)

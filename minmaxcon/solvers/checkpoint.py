@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,7 @@ def open_checkpoints(
         if folder is not None
     }
     here, there = (keepers.get(name) for name in folders)
-    same = here is not None and there is not None and here.path.parent.resolve() == there.path.parent.resolve()
+    same = here is not None and there is not None and realpath(here.path.parent) == realpath(there.path.parent)
     saved = None if there is None or (same and not there.exists()) else there.read()
     if here is not None and not same and here.exists():
         need = "holds a checkpoint already; resume from it, or name another folder."

@@ -34,6 +34,7 @@ from minmaxcon.core import (
 )
 from minmaxcon.core.compiled import uncompiled
 from minmaxcon.core.first_order import ProvedDistance, proved_distance
+from minmaxcon.core.level import real_evaluation
 from minmaxcon.core.problem import require_problem
 from minmaxcon.core.runs import take_runs
 from minmaxcon.errors import EngineWarning, InvalidInput
@@ -118,11 +119,30 @@ def iterate(
     """
     solver = _fitting(problem, solver)
     if state is None:
-        state = solver.init(problem, _start(problem, solver, seed, x0))
+        start = _start(problem, solver, seed, x0)
+        with _naming_values(problem):
+            state = solver.init(problem, start)
     yield state
     while not solver.finished(state):
-        state = solver.step(state)
+        with _naming_values(problem):
+            state = solver.step(state)
         yield state
+
+
+@contextmanager
+def _naming_values(problem: MinMaxProblem) -> Iterator[None]:
+    """Where arithmetic fails, refuse functions whose values or gradients are no real numbers, by their names.
+
+    Families that evaluate functions together are not looked at in each step: that would take longer than many steps.
+    """
+    try:
+        yield
+    except (TypeError, KeyError, InvalidInput):  # points that have become complex are blamed on another function
+        with np.errstate(all="ignore"):
+            for batch in problem.data.draw(Position.start(np.random.default_rng(0)), 1, 1)[0]:
+                found = real_evaluation(problem.family.evaluate(problem.start_point(1), batch))
+                found.pullback(0.0 * found.F + 1.0, 0.0 * found.G)
+        raise
 
 
 def solve(
@@ -174,9 +194,8 @@ def solve(
     Returns
     -------
     Solution
-        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C, SIGTERM, SIGHUP or
-        SIGUSR1 the status is ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises
-        KeyboardInterrupt. Where a program has its own handler of SIGUSR1, that stays.
+        The best feasible point, its exact values, status, certificate and trace. After Ctrl-C, SIGTERM or SIGHUP the
+        status is ``INTERRUPTED`` and the best point so far is returned; a second Ctrl-C raises KeyboardInterrupt.
 
     Raises
     ------
@@ -487,9 +506,8 @@ def describe(part: Any) -> Any:
     return {"name": type(part).__name__, **public}
 
 
-_SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP", "SIGUSR1": "SIGUSR1"}
-"""Signals that end a solve in order, as the reason names them; not every system has all. SIGUSR1 is what schedulers of
-clusters send before the time of a job is over."""
+_SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
+"""Signals that end a solve in order, as the reason names them; not every system has all."""
 
 
 @contextmanager
@@ -507,16 +525,9 @@ def _interruptible() -> Iterator[list[str]]:
         noted.append(name)
 
     known = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-    # A signal that the process was started to ignore, as by nohup, stays ignored. SIGUSR1 has no meaning of its own:
-    # a handler of it serves the program.
-    handlers = {which: signal.getsignal(which) for which in known}
-    taken = [
-        which
-        for which, handler in handlers.items()
-        if which == signal.SIGINT
-        or (handler == signal.SIG_DFL if which.name == "SIGUSR1" else handler is not signal.SIG_IGN)
-    ]
-    before = {which: handlers[which] or signal.SIG_DFL for which in taken}  # None: not Python's own
+    # A signal that the process was started to ignore, as by nohup, stays ignored.
+    taken = [which for which in known if which == signal.SIGINT or signal.getsignal(which) is not signal.SIG_IGN]
+    before = {which: signal.getsignal(which) or signal.SIG_DFL for which in taken}  # None: not Python's own
     try:
         for which in taken:
             signal.signal(which, note)
@@ -533,9 +544,14 @@ def progress_bar(*, file: Any = None) -> Callback:
     ----------
     file : text stream, optional
         Where it is written, standard error by default; where that is no terminal, see :func:`progress_lines`.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no stream.
     """
-    stream = sys.stderr if file is None else file
-    if not stream.isatty():
+    stream = _stream(file)
+    if not (hasattr(stream, "isatty") and stream.isatty()):
         return progress_lines(file=stream)
     from tqdm.auto import tqdm
 
@@ -557,11 +573,11 @@ def progress_lines(*, file: Any = None, prefix: str = "", first: float = 2.0, ev
     Raises
     ------
     InvalidInput
-        If a number of seconds is none.
+        If a number of seconds, or the stream, is none.
     """
     said = "must be a number of seconds of at least 0."
     due, every = number("first", first, said, least=0.0), number("every", every, said, least=0.0)
-    stream = sys.stderr if file is None else file
+    stream = _stream(file)
 
     def write(progress: Progress) -> None:
         nonlocal due
@@ -570,6 +586,12 @@ def progress_lines(*, file: Any = None, prefix: str = "", first: float = 2.0, ev
             print(f"{prefix}{progress}", file=stream, flush=True)
 
     return write
+
+
+def _stream(file: Any) -> Any:
+    if file is None or hasattr(file, "write"):
+        return sys.stderr if file is None else file
+    raise InvalidInput("file", file, "must be a text stream, such as sys.stderr.")
 
 
 def _summary(outcome: Outcome) -> str:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from minmaxcon.cli import Output
 
 from .conftest import FILE_OPTIONS, Called
 
+TERMINAL = (signal.SIGTERM, signal.SIGHUP)
 COMMAND = [sys.executable, "-c", "import sys; from minmaxcon.cli import main; sys.exit(main())"]
 
 
@@ -83,7 +85,7 @@ def test_a_second_ctrl_c_ends_at_once(
         assert call(*words, "--resume", tmp_path / "kept").status == 0
 
 
-@pytest.mark.parametrize("which", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.rel)])
+@pytest.mark.parametrize("which", [signal.SIGUSR1, *(pytest.param(one, marks=pytest.mark.rel) for one in TERMINAL)])
 def test_a_signal_is_answered_with_a_result_and_a_checkpoint(
     table: Path, tmp_path: Path, which: signal.Signals
 ) -> None:
@@ -96,9 +98,23 @@ def test_a_signal_is_answered_with_a_result_and_a_checkpoint(
     assert "Traceback" not in err
     result = json.loads(out)
     assert (result["status"], result["feasible"]) == ("interrupted", True)
-    assert result["reason"].startswith(f"Stopped by {which.name}")
+    assert result["reason"].startswith(f"Stopped by {'SIGTERM' if which == signal.SIGUSR1 else which.name}")
     assert {path.name for path in tmp_path.iterdir()} == {"kept", "r"}
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["checkpoint.mmc"]
+
+
+def test_a_program_keeps_its_own_use_of_sigusr1(call: Callable[..., Any]) -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda which, _: seen.append(which))
+    try:
+        assert call("problems", "--names").status == 0
+        signal.raise_signal(signal.SIGUSR1)
+        assert seen == [signal.SIGUSR1]
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        assert call("problems", "--names").status == 0
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_a_reader_that_has_enough_ends_it_quietly() -> None:

@@ -279,6 +279,12 @@ def test_a_load_that_raises_is_one_line(fault: Any, strange: Callable[..., None]
     assert len(done.err) < 1000
 
 
+def test_ctrl_c_within_a_load_is_no_failure_of_it(strange: Callable[..., None], call: Callable[..., Any]) -> None:
+    strange(load=KeyboardInterrupt())
+    done = call("solve", "strange")
+    assert (done.status, done.err) == (1, "minmaxcon: interrupted before there was a result.\n")
+
+
 @pytest.mark.parametrize("found", [None, 3, "problem", [1], {"x": 1}, np.zeros(3)], ids=lambda one: type(one).__name__)
 def test_a_load_that_returns_no_problem_is_one_line(
     found: Any, strange: Callable[..., None], call: Callable[..., Any]
@@ -416,6 +422,21 @@ class Odd(HalfSquare):
         return mm.Evaluation(found.F, found.G, lambda y, a: found.pullback(y, a).astype(self.kind))
 
 
+class Fused(Odd):
+    """The same, evaluated together with others by a family of its own, which looks at no value."""
+
+    @classmethod
+    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+        return Unchecked(constraints)
+
+
+class Unchecked(mm.ConstraintFamily):
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        (one,) = self.constraints
+        found = one.evaluate(x, batch)
+        return mm.Evaluation(found.F[..., None], found.G, lambda y, a: found.pullback(y[..., 0], a))
+
+
 SOLVERS = [
     mm.SFLS(),
     mm.SFLS(oracle=mm.ExtraGradient()),
@@ -428,26 +449,36 @@ SOLVERS = [
 ]
 
 
+def odd_problem(made: type[Odd], kind: Any, part: str, data: mm.Source) -> mm.MinMaxProblem:
+    return mm.MinMaxProblem(made(kind, part), [Linear(0.5)], mm.Ball(3, 6.0), data, start=-np.ones(3))
+
+
 @pytest.mark.filterwarnings("ignore:Casting complex values")
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("part, said", [("F", "evaluate gives F"), ("gradient", "pullback gives a gradient")])
-@pytest.mark.parametrize("kind", [complex, object, str, int])
-def test_values_that_are_no_real_numbers_are_named(kind: Any, part: str, said: str, solver: Any) -> None:
-    odd = Odd(kind, part)
-    problem = mm.MinMaxProblem(odd, [Linear(0.5)], mm.Ball(3, 6.0), cases.finite("points", "costs"))
+@pytest.mark.parametrize("made, kind", [(Odd, complex), (Odd, object), (Odd, str), (Fused, complex), (Fused, object)])
+def test_values_that_are_no_real_numbers_are_named(made: Any, kind: Any, part: str, said: str, solver: Any) -> None:
+    problem = odd_problem(made, kind, part, cases.finite("points", "costs"))
     with pytest.raises(mm.InvalidInput, match=rf"{said} of type .*real numbers"):
         mm.solve(problem, solver, budget=10)
 
 
 @pytest.mark.filterwarnings("ignore:Casting complex values")
 @pytest.mark.parametrize("solver", [SOLVERS[i] for i in (0, 1, 3, 4, 5, 6, 7)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("made", [Odd, Fused])
 @pytest.mark.parametrize("part", ["F", "gradient"])
-def test_values_that_are_no_real_numbers_are_named_on_a_stream(part: str, solver: Any) -> None:
+def test_values_that_are_no_real_numbers_are_named_on_a_stream(made: Any, part: str, solver: Any) -> None:
     point = {"points": np.ones(3), "costs": np.ones(3)}
-    start, stream = -np.ones(3), mm.Stream(lambda: itertools.repeat(point), shuffle=1)
-    problem = mm.MinMaxProblem(Odd(complex, part), [Linear(0.5)], mm.Ball(3, 6.0), stream, start=start)
+    problem = odd_problem(made, complex, part, mm.Stream(lambda: itertools.repeat(point), shuffle=1))
     with pytest.raises(mm.InvalidInput, match=rf"{part} of type complex.*real numbers"):
         mm.solve(problem, solver, budget=20_000)
+
+
+@pytest.mark.parametrize("made", [Odd, Fused])
+def test_whole_numbers_are_real(made: Any) -> None:
+    data = cases.finite("points", "costs")
+    found = mm.solve(odd_problem(made, int, "gradient", data), mm.SFLS(oracle=mm.SMD(steps=20)), budget=100)
+    assert np.isfinite(found.x).all()
 
 
 @pytest.mark.parametrize(

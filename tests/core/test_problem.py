@@ -441,35 +441,6 @@ def test_a_dual_set_without_its_moments_is_refused_where_a_family_is_fused(objec
         mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=10)))
 
 
-class Whole(Together):
-    """Values, or gradients, that are no real numbers of floating point: squares rounded to whole numbers."""
-
-    part = "F"
-
-    def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
-        found = super().evaluate(x, batch)
-        if self.part == "F":
-            return mm.Evaluation(found.F.astype(int), found.G, found.pullback)
-        return mm.Evaluation(found.F, found.G, lambda y, a: found.pullback(y, a).astype(int))
-
-
-class Counted(HalfSquare):
-    @classmethod
-    def fuse(cls, constraints: Any) -> Whole:
-        return Whole(constraints)
-
-
-@pytest.mark.parametrize("part, named", [("F", "F"), ("gradient", "pullback")])
-def test_values_of_a_family_that_are_no_real_numbers_are_refused(
-    part: str, named: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Whole, "part", part)
-    problem = replace(cases.quadratic(), objective=Counted(), constraints=[Counted(60.0)])
-    said = rf"^{named}=dtype\('int64'\): .*gives .* of type int64: it must be an array of real numbers"
-    with pytest.raises(mm.InvalidInput, match=said):
-        mm.solve(problem, mm.SFLS(oracle=mm.MirrorProx()))
-
-
 class Autograd(mm.StochasticMinMaxConstraint):
     """Only the terms, in torch: the gradient comes from autograd."""
 

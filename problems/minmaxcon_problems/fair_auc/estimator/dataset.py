@@ -59,8 +59,13 @@ def fit_dataset(estimator: Any, source: Any, label: str, sensitive: Any, sample_
             made = _measured(fit_stream(other, stream, until), estimator, rows)
             return [replace(made, fit=replace(made.fit, max_gap=limit))]
 
-        until = None if estimator.time_limit is None else began + estimator.time_limit
-        (found,) = held_on_all(trained, [found], lambda: until is not None and time.perf_counter() >= until)
+        until = None if estimator.time_limit is None else began + float(estimator.time_limit)
+
+        def late() -> str:
+            over = until is not None and time.perf_counter() >= until
+            return f"The time limit of {estimator.time_limit} s was reached." if over else ""
+
+        (found,) = held_on_all(trained, [found], late)
         excess = found.fit.gap.value - limit
         if excess > 0 and found.fit.status in (mm.Status.SOLVED, mm.Status.BUDGET):
             reason = f"On the sample the gap met its target; over all {rows.count:,} rows it is {excess:.4g} above."

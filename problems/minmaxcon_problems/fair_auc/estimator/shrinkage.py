@@ -174,6 +174,7 @@ class _Spectrum:
         delta[lost & (delta**2 <= rounding)] = rounding[lost] = 0.0
         plain = len(delta) - shifts
         if shifts:
+            rounding[:plain] = np.maximum(rounding[:plain], _RANK * np.diagonal(covariance)[:plain])
             slopes = np.linalg.lstsq(covariance[plain:, plain:], covariance[plain:, :plain], rcond=None)[0]
             for one in (covariance, second):
                 one[:, :plain] -= one[:, plain:] @ slopes
@@ -195,7 +196,7 @@ class _Spectrum:
         make: Any = _SparseRows if hasattr(classes[0], "tocsr") else _DenseRows
         rows = make([part[:, :plain] for part in classes], weights, sizes)
         delta, gram = rows.delta, rows.gram()
-        found, variances = rows.times(delta), rows.variances
+        found, variances, rounding = rows.times(delta), rows.variances, rows.rounding
         values, free, along, groups = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((len(gram), 0))
         if shifts:
             beside = _DenseRows([_dense(part[:, plain:]) for part in classes], weights, sizes)
@@ -203,16 +204,17 @@ class _Spectrum:
             groups, along = beside.centred @ vectors, beside.delta @ vectors  # scores of rows, and their difference
             basis = groups / np.sqrt(free)
             delta = delta - along @ rows.products(groups / free)
+            rounding = np.maximum(rounding, _RANK * variances)
             variances = variances - (rows.products(basis) ** 2).sum(axis=0)
             found = rows.times(delta)
             found -= basis @ (basis.T @ found)
             gram -= basis @ (basis.T @ gram)
             gram -= (gram @ basis) @ basis.T
-        values, vectors = _eigen(gram, rows.rounding)
+        values, vectors = _eigen(gram, rounding)
         scores = np.hstack([vectors * np.sqrt(values), groups])  # of rows along the eigenvectors
         along = np.append(scores[:, : len(values)].T @ found / values, along)
         own = scores[classes[0].shape[0] :]
-        unit = _unit(variances, rows.rounding)
+        unit = _unit(variances, rounding)
         return cls.of(np.append(values, free), along, 2.0 * own.T @ own, len(free), sizes, delta, unit)
 
     @classmethod
@@ -321,9 +323,7 @@ class _SparseRows:
 
     def products(self, columns: Any) -> Any:
         """See :meth:`_DenseRows.products`."""
-        scaled = columns * self.scale[:, None]
-        of_means = np.stack([scaled[self.side == side].sum(axis=0) for side in (0, 1)], axis=1)
-        return scaled.T @ self.rows - of_means @ self.means
+        return (columns * self.scale[:, None]).T @ self.rows  # columns are of centred rows: means fall out
 
 
 def _dense(rows: Any) -> Any:

@@ -68,7 +68,7 @@ def train(
         engine=model.engine,
     )
     solver = mm.IQRC() if asked.solver is None and not linear else asked.solver  # None: the one that fits the problem
-    solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.left)
+    solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit, elapsed=max(target.spent, 0.0))
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
     free = fit_target(rows, unbound(target, UNCONSTRAINED), validation=validation, **weights)
     gap, area = measured_model(model, parameters, rows, metric, row_weight)
@@ -203,7 +203,8 @@ def fit_rows(
 
     found = trained(asked.gaps)
     if sampled and constrained and validation is None and not folds:
-        found = held_on_all(trained, found, lambda: asked.target.over)
+        late = f"The time limit of {asked.target.time_limit} s was reached."
+        found = held_on_all(trained, found, lambda: late if asked.target.over else "")
     if constrained:
         given = (raw, raw_weight) if raw_validation is None else (raw_validation, validation_weight)
         told = [told_of_groups(one, asked.target, *given, copies) for one in found]
@@ -330,11 +331,13 @@ def _sample(rows: LabelledData, row_weight: Any, seed: int) -> tuple[Any, Any]:
 
 
 def held_on_all(
-    trained: Callable[[tuple[float, ...]], list[Fitted]], found: list[Fitted], over: Callable[[], bool]
+    trained: Callable[[tuple[float, ...]], list[Fitted]], found: list[Fitted], late: Callable[[], str]
 ) -> list[Fitted]:
     """Move the gaps that the sample is held to until the gaps on all rows come close below the limits.
 
-    It ends where the time is ``over``. Of the models of one limit the best that meets it is kept, else the fairest.
+    It ends where it is ``late``, which then tells why, and models that do not meet their limits are unfinished.
+
+    Of the models of one limit the best that meets it is kept, else the fairest.
     """
 
     def rank(one: Fitted) -> tuple[bool, float]:
@@ -345,8 +348,11 @@ def held_on_all(
     for _ in range(_AGAIN):
         missed = [float(one.fit.max_gap or 0.0) - _SLACK - one.fit.gap.value for one in latest]
         bound = [off < -_SLACK or (off > _CLOSE and one.fit.price > 0) for off, one in zip(missed, latest, strict=True)]
-        if not any(bound) or over():
+        if not any(bound):
             break
+        if why := late():
+            missed_one = [one.fit.gap.value > (one.fit.max_gap or 0.0) for one in best]
+            return [_unfinished(one, why) if short else one for one, short in zip(best, missed_one, strict=True)]
         goals = [
             min(max(goal + off, 0.0), NO_TARGET) if moves else goal
             for goal, off, moves in zip(goals, missed, bound, strict=True)
@@ -354,6 +360,10 @@ def held_on_all(
         latest = trained(tuple(goals))
         best = [max(pair, key=rank) for pair in zip(best, latest, strict=True)]
     return best
+
+
+def _unfinished(one: Fitted, why: str) -> Fitted:
+    return replace(one, fit=replace(one.fit, status=mm.Status.UNFINISHED, reason=f"{why} {one.fit.reason}"))
 
 
 def _best_of(path: list[Fitted]) -> int:

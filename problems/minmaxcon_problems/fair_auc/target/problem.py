@@ -148,6 +148,11 @@ class Target:
         """Whether no time is left."""
         return self.left == _NO_TIME
 
+    @property
+    def spent(self) -> float:
+        """The seconds of the limit that are not left, 0 without a limit."""
+        return 0.0 if self.time_limit is None or self.left is None else self.time_limit - self.left
+
     def _check_bounds(self) -> None:
         if self.signs is not None:
             raise mm.InvalidInput("signs", self.signs, 'act with method "following" only; leave them out.')

@@ -6,7 +6,9 @@ import importlib
 import itertools
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -207,6 +209,34 @@ def test_each_solve_may_take_all_the_time_that_is_left(few: Rows, monkeypatch: p
     assert 500.0 < limits[1] < limits[0] <= 600.0
 
 
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], list[float]]:
+    """Give a function after whose call each solve, and the choice of the penalty, takes so long by a false clock.
+
+    It returns the list of what each solve may take.
+    """
+
+    def clock(seconds: float) -> list[float]:
+        now, limits, solve, choose = [0.0], list[float](), mm.solve, training.chosen_shrinkage
+
+        def slow_solve(*args: Any, **given: Any) -> Any:
+            limits.append((given["time_limit"] or np.inf) - given.get("elapsed", 0.0))
+            found = solve(*args, **given)
+            now[0] += seconds
+            return found
+
+        def slow_choice(*args: Any) -> Any:
+            now[0] += seconds
+            return choose(*args)
+
+        monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+        monkeypatch.setattr(mm, "solve", slow_solve)
+        monkeypatch.setattr(training, "chosen_shrinkage", slow_choice)
+        return limits
+
+    return clock
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "settings",
@@ -214,36 +244,66 @@ def test_each_solve_may_take_all_the_time_that_is_left(few: Rows, monkeypatch: p
         {"max_gap": [0.02, 0.2]},
         {"max_gap": 0.05, "demand": "new_rows"},
         {"kappa": 0.1},
-        {"max_gap": 0.05, "model": "mlp", "n_init": 3, "max_iter": 5},
+        {"max_gap": 0.05, "model": "mlp", "n_init": 5, "max_iter": 5},
     ],
     ids=lambda settings: next(reversed(settings)),
 )
-def test_all_solves_of_a_fit_share_one_limit(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The choice of the penalty, each solve and each fold take a fifth of it by the clock, and then nothing is left."""
-    rows, limit = biased_rows(300, 1), 1000.0
-    now, limits, solve, choose = [0.0], list[float](), mm.solve, training.chosen_shrinkage
-
-    def slow_solve(*args: Any, **given: Any) -> Any:
-        limits.append(given["time_limit"])
-        found = solve(*args, **given)
-        now[0] += limit / 5
-        return found
-
-    def slow_choice(*args: Any) -> Any:
-        now[0] += limit / 5
-        return choose(*args)
-
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(mm, "solve", slow_solve)
-    monkeypatch.setattr(training, "chosen_shrinkage", slow_choice)
-    fair = fitted(rows, time_limit=limit, **settings)
-    assert limits[0] <= (0.8 * limit if "max_gap" in settings and "model" not in settings else limit)
-    assert now[0] <= 9 * limit / 5
-    assert all(one <= limit - taken * limit / 5 + 1e-6 for taken, one in enumerate(limits[:5]))
+def test_all_solves_of_a_fit_share_one_limit(settings: dict[str, Any], slow: Callable[[float], list[float]]) -> None:
+    """The choice of the penalty and each solve take a fifth of it, and then nothing is left."""
+    limits = slow(200.0)
+    fair = fitted(biased_rows(300, 1), time_limit=1000.0, **settings)
+    linear = "model" not in settings
+    first = 800.0 if linear and "max_gap" in settings else 1000.0  # the penalty is chosen, and has taken its time
+    assert all(one <= first - 200.0 * taken + 1e-6 for taken, one in enumerate(limits[:4]))
     assert all(one < 1e-6 for one in limits[5:])
+    assert len(limits) <= (9 if linear else 6)  # no start begins when nothing is left
+    if not linear:
+        assert limits[0] <= 200.0
     if "demand" in settings:
         assert fair.status_ is mm.Status.UNFINISHED
         assert "within the folds" in fair.reason_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_folds_leave_a_share_of_the_limit_to_the_model(slow: Callable[[float], list[float]]) -> None:
+    """A limit that is reached after the folds alone is not one that they have reached."""
+    rows = biased_rows(600, 3)
+    settings: dict[str, Any] = {"max_gap": 0.05, "demand": "new_rows", "max_iter": 5}
+    limits = slow(1.0)
+    free = fitted(rows, **settings)
+    taken = len(limits)
+    reached = fitted(rows, time_limit=taken + 1.5, **settings)
+    assert (reached.status_, reached.reason_) == (free.status_, free.reason_)
+    limits = slow(1.0)
+    cut = fitted(rows, time_limit=(taken + 1.0) / 2, **settings)
+    assert "within the folds" in cut.reason_
+    assert max(limits[-2:]) > 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("source", ["rows", "frames"])
+def test_a_sample_that_had_no_time_to_meet_all_rows_is_unfinished(
+    source: str, slow: Callable[[float], list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = biased_rows(3000, 1 if source == "frames" else 6)
+    monkeypatch.setattr(training, "MANY", 1000)
+    monkeypatch.setattr(training, "_CELL", 60)
+    slow(1.0)
+    found = {}
+    for limit in (1000.0, 2.5):
+        fair: Any = FairAUCClassifier(max_gap=0.02, max_rows_per_cell=100, random_state=0, time_limit=limit)
+        if source == "rows":
+            fair.fit(rows.X, rows.y, sensitive_features=rows.group)
+        else:
+            frame = pd.DataFrame(rows.X, columns=[f"x{k}" for k in range(rows.X.shape[1])])
+            frame = frame.assign(y=rows.y, g=rows.group)
+            halves = frame[:1500], frame[1500:]
+            fair.fit(partial(iter, halves), "y", sensitive_features="g")
+        found[limit] = fair
+    assert found[1000.0].status_ is mm.Status.SOLVED
+    assert found[2.5].gap_.value > 0.02
+    assert found[2.5].status_ is mm.Status.UNFINISHED
+    assert found[2.5].reason_.startswith("The time limit of 2.5 s was reached.")
 
 
 def test_imports_are_not_on_the_clock(few: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

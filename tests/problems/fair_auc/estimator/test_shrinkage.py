@@ -29,9 +29,9 @@ def drawn(rows: int, features: int, seed: int, signal: int = 5) -> Rows:
     return Rows(X, y, group)
 
 
-def spectrum(rows: Rows, way: str = "of_features", shifts: int = 0, sparse: bool = False) -> Any:
+def spectrum(rows: Rows, way: str = "of_features", shifts: int = 0, sparse: bool = False, weight: Any = None) -> Any:
     classes = [rows.X[rows.y == label] for label in (0, 1)]
-    weights = [np.ones(len(part)) for part in classes]
+    weights = [(np.ones(len(rows.y)) if weight is None else weight)[rows.y == label] for label in (0, 1)]
     sizes, parts = [float(len(part)) for part in classes], [csr_matrix(p) if sparse else p for p in classes]
     return getattr(shrinkage._Spectrum, way)(parts, weights, sizes, shifts)
 
@@ -110,12 +110,37 @@ def test_rows_and_features_give_one_estimate(shifts: int) -> None:
         np.testing.assert_allclose(errors, ways[0].estimated(noise)[1], atol=1e-6)
 
 
-@pytest.mark.parametrize("way", ["of_features", "of_rows"])
-def test_more_features_than_rows_give_one_estimate(way: str) -> None:
+@pytest.mark.parametrize("shifts", [0, 2])
+def test_more_features_than_rows_give_one_estimate(shifts: int) -> None:
+    """With weights, a feature that the shifts tell, and constant ones."""
     rows, noise = drawn(40, 60, 0), np.array([0.01, 1.0, 30.0])
-    found, other = spectrum(rows, way, 2).estimated(noise), spectrum(rows, "of_features", 2, True).estimated(noise)
-    np.testing.assert_allclose(found[0], other[0], atol=1e-9)
-    np.testing.assert_allclose(found[1], other[1], atol=1e-6)
+    rows.X[:, 50] = rows.X[:, 58] - 3.0 * rows.X[:, 59]
+    rows.X[:, 51:53] = 0.0
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 40)
+    ways = [
+        spectrum(rows, way, shifts, sparse, weight) for way in ("of_features", "of_rows") for sparse in (False, True)
+    ]
+    for one in ways[1:]:
+        for mine, first in zip(one.estimated(noise), ways[0].estimated(noise), strict=True):
+            np.testing.assert_allclose(mine, first, atol=1e-6)
+        assert one.unit == pytest.approx(ways[0].unit, rel=1e-9)
+        assert one.beyond == pytest.approx(ways[0].beyond, abs=1e-9)
+    other = spectrum(rows._replace(X=np.delete(rows.X, [51, 52], axis=1)), "of_rows", shifts, True, weight)
+    assert other.unit == pytest.approx(ways[0].unit, rel=1e-9)
+
+
+@pytest.mark.parametrize("way", ["of_features", "of_rows"])
+def test_features_that_the_shifts_tell_are_no_unit_of_the_penalty(way: str) -> None:
+    """Beside shifts of groups the columns of the same groups vary by rounding alone."""
+    rows, groups = drawn(300, 2, 0), np.arange(300) % 6
+    shifts = (groups[:, None] == np.arange(5)).astype(float)
+    columns = (groups[:, None] == np.arange(6)) * np.array([1.0, 2.0, 0.3, 1.0, 1.0, 7.0])
+    alone, beside = (
+        spectrum(rows._replace(X=np.hstack([rows.X, extra, shifts])), way, 5) for extra in (columns[:, :0], columns)
+    )
+    assert beside.unit == pytest.approx(alone.unit)
+    noise = np.array([0.01, 1.0])
+    np.testing.assert_allclose(beside.estimated(noise)[0], alone.estimated(noise)[0], rtol=1e-6)
 
 
 def test_weights_and_order_choose_what_copies_choose() -> None:
