@@ -227,7 +227,8 @@ def of_solvers(use: Tried) -> list[Call]:
         (mm.kkt_residual, {"problem": problem, "x": x, "multipliers": [1.0]}),
         (partial(mm.stationarity, solver=use.solver), {"problem": problem, "x": x, "weight": 1.0, "seed": 0}),
         (solvers.named_solver, {"name": "sfls", "levels": 3}),
-        (mm.progress_lines, {"first": 2.0, "every": 10.0}),
+        (mm.progress_bar, {"file": io.StringIO()}),
+        (mm.progress_lines, {"file": io.StringIO(), "first": 2.0, "every": 10.0}),
         (mm.IQRC, {"oracle": None, "weight": None, "iterations": 3, "tolerance": 0.05, "output": "best"}),
         (mm.SMD, {"steps": 10, "step_rule": "adaptive", "entropy_weight": "free", "block": None}),
         (mm.SuccessiveApproximation, {"iterations": 2, "margin": 0.0, "inner": None}),
@@ -368,7 +369,6 @@ GROUPS: dict[str, tuple[Any, Callable[[Tried], list[Call]]]] = {
 
 UNTRIED = {
     **dict.fromkeys(("compiled",), "needs JAX: tests/test_arrays.py"),
-    **dict.fromkeys(("progress_bar",), "takes any stream"),
     **dict.fromkeys(("check_oracle", "check_problem", "check_solver"), "takes a second: tests/testing"),
     **dict.fromkeys(("solver_names", "command_points", "plugin_names"), "has no argument"),
     **dict.fromkeys(("describe_machine", "load_average", "one_thread", "versions"), "has no argument"),

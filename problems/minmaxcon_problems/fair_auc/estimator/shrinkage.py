@@ -14,7 +14,7 @@ class, :math:`q_c = \operatorname{tr}(AS_c)`, which gives the means and variance
 Where the classes have the same size and covariance it comes to the estimator of Zollanvari and Dougherty [1]_, which is
 consistent where rows and features grow in proportion; here both may differ. Two things are assumed: scores are normal
 within each class, and :math:`r^\top Ar` is much the same for all rows of a class. Features with extreme values break
-break both. One decomposition serves all strengths, no rows are left out in fact, and nothing is drawn.
+both. One decomposition serves all strengths, no rows are left out in fact, and nothing is drawn.
 
 Shifts of groups have no penalty: :math:`\tau I` is 0 for them. Regression on them, within the classes, takes from the
 other features what shifts tell of those, so that S has one block for each kind, and A has the same eigenvectors for all

@@ -68,7 +68,7 @@ def train(
         engine=model.engine,
     )
     solver = mm.IQRC() if asked.solver is None and not linear else asked.solver  # None: the one that fits the problem
-    solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit, elapsed=max(target.spent, 0.0))
+    solution = mm.solve(problem, solver, seed=target.seed, time_limit=target.time_limit, elapsed=target.spent)
     parameters = np.asarray(solution.x, dtype=np.float64)[: model.dimension]
     free = fit_target(rows, unbound(target, UNCONSTRAINED), validation=validation, **weights)
     gap, area = measured_model(model, parameters, rows, metric, row_weight)
@@ -351,8 +351,7 @@ def held_on_all(
         if not any(bound):
             break
         if why := late():
-            missed_one = [one.fit.gap.value > (one.fit.max_gap or 0.0) for one in best]
-            return [_unfinished(one, why) if short else one for one, short in zip(best, missed_one, strict=True)]
+            return [one if rank(one)[0] else _unfinished(one, why) for one in best]
         goals = [
             min(max(goal + off, 0.0), NO_TARGET) if moves else goal
             for goal, off, moves in zip(goals, missed, bound, strict=True)

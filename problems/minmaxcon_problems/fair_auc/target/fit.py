@@ -236,7 +236,6 @@ def fit_new_rows(
         found = [judge.signed(one.run) for one in solved.goals]
         gaps.append([gap for gap, _ in found])
         areas.append([area for _, area in found])
-    cut = short.over
     average = np.abs(np.mean(gaps, axis=0)).max(axis=1)
     fair = np.flatnonzero(average <= target.max_gap)
     best = int(fair[0]) if fair.size else int(np.argmin(average))
@@ -244,7 +243,7 @@ def fit_new_rows(
     judge = _Judge(train, None, row_weight, None, replace(target, max_gap=left.goal))
     fit = _chosen(_by_following(judge, goals[best : best + 1], None, ()), judge)
     fit = replace(fit, max_gap=target.max_gap)
-    if cut:
+    if len(gaps) < len(folds):
         reason = f"The time limit of {target.time_limit} s was reached within the folds. {fit.reason}"
         return replace(fit, status=mm.Status.UNFINISHED, reason=reason), left
     if not fair.size:

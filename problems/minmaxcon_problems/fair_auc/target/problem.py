@@ -151,7 +151,7 @@ class Target:
     @property
     def spent(self) -> float:
         """The seconds of the limit that are not left, 0 without a limit."""
-        return 0.0 if self.time_limit is None or self.left is None else self.time_limit - self.left
+        return 0.0 if self.time_limit is None or self.left is None else max(self.time_limit - self.left, 0.0)
 
     def _check_bounds(self) -> None:
         if self.signs is not None:
