@@ -227,6 +227,8 @@ def fit_new_rows(
     steps = _IN_FOLDS if target.iterations is None else target.iterations
     short = replace(target, iterations=steps, until=until)
     for part, rest in folds:
+        if gaps and short.over:
+            break
         own, other = (None, None) if row_weight is None else (row_weight[part], row_weight[rest])
         judge = _Judge(train.select(part), train.select(rest), own, other, short)
         goals = judge.goals[judge.goals >= 0]  # chance goes both ways, and is averaged out

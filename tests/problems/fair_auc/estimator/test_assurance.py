@@ -265,8 +265,12 @@ def test_all_solves_of_a_fit_share_one_limit(settings: dict[str, Any], slow: Cal
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_folds_leave_a_share_of_the_limit_to_the_model(slow: Callable[[float], list[float]]) -> None:
+def test_folds_leave_a_share_of_the_limit_to_the_model(
+    slow: Callable[[float], list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A limit that is reached after the folds alone is not one that they have reached."""
+    monkeypatch.setattr(training, "_FOLDS", 2)
+    monkeypatch.setattr(training, "_ROUNDS", 1)
     rows = biased_rows(300, 1)
     settings: dict[str, Any] = {"max_gap": 0.05, "demand": "new_rows", "max_iter": 5}
     limits = slow(1.0)
