@@ -58,6 +58,20 @@ def test_bounds_cover_over_200_seeds_and_are_not_wide() -> None:
     assert min(found[name] for name in ("square", "linear", "robust", "first")) >= 2
 
 
+def test_the_bound_on_the_first_function_is_at_the_inner_variables_of_the_duals() -> None:
+    """Near the mean at those, by many other samples, and below it."""
+    robust = FUNCTIONS["robust"]()
+    level = mm.MinMaxProblem(robust, [FUNCTIONS["linear"]()], mm.Ball(3, 3.0), Normal()).at_level(0.0)
+    alpha = np.array([[0.2, -0.1, 0.15]])[:, : robust.dual.dimension]
+    draw = level.data.draw(mm.Position.start(np.random.default_rng(9)), 1, 400_000)[0]
+    found = robust.evaluate(X, next(draw))
+    mean = float((found.F + (found.G * alpha).sum(axis=-1) - robust.dual.penalty(alpha))[0])
+    position = mm.Position.start(np.random.default_rng(0))
+    seen = look(level, [X], np.array([[0.4, 0.6]]), 0.4 * alpha, position, samples=40_000, beta=0.05, lower=False)
+    assert seen is not None
+    assert mean - 0.2 < seen.first[0] < mean + 0.02
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_widths_fall_with_the_root_of_the_samples(name: str) -> None:
     level, i = every_function().at_level(0.0), list(FUNCTIONS).index(name)

@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import minimize
 
 import minmaxcon as mm
-from minmaxcon.core import Evidence, proved, proved_of_runs
+from minmaxcon.core import Evidence, evidence, proved, proved_of_runs
 from minmaxcon.core.constraint import SeparateFamily
 from minmaxcon.core.evidence import no_multipliers
 from minmaxcon.reference import solve_exact
@@ -114,6 +114,34 @@ def test_what_are_no_multipliers_prove_nothing(weights: Any, scaled: Any, fault:
     assert no_multipliers(problem, weights, scaled) == ("" if fault == "not positive" else found.fault)
     assert no_multipliers(problem, [0.5, 0.5], [0.25, 0.25, 0.0]) == ""
     assert found.lower == -math.inf
+    assert not found.excess > 0
+
+
+def test_multipliers_and_points_that_are_no_numbers_are_named() -> None:
+    problem = cases.problem("quadratic")
+    good: dict[str, Any] = {"weights": [[0.5, 0.5]], "scaled": [[]], "near": [np.zeros(3)]}
+    for name in good:
+        with pytest.raises(mm.InvalidInput, match=rf"^{name}=.*must be a vector of numbers"):
+            proved_of_runs(problem, **{**good, name: [["text"]]})
+        with pytest.raises(mm.InvalidInput, match=rf"^{name}=.*must have a vector for each run"):
+            proved_of_runs(problem, **{**good, name: 3})
+
+
+def test_means_that_are_known_spare_passes_over_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At many points they are taken, and the rows are read at one alone."""
+    problem, points, read = cases.fair_auc("inter_group", np.array([0.5])).take([0]), list[int](), evidence._pass
+
+    def passes(saddles: Any, at: Any, **options: Any) -> Any:
+        if not options.get("summed"):
+            points.append(max(len(x) for x in at))
+        return read(saddles, at, **options)
+
+    monkeypatch.setattr(evidence, "_pass", passes)
+    none = Evidence.none(problem, 1)
+    weights = np.full(none.weights.shape[1], 1.0)
+    assert problem.family.knows_means(problem.data)
+    assert proved(problem, weights, np.zeros(none.scaled.shape[1])).fault == ""
+    assert max(points) == 1
 
 
 def test_a_check_without_time_is_short_and_proves_what_it_says() -> None:
@@ -160,8 +188,9 @@ def test_what_is_proved_of_many_runs_is_what_is_of_each() -> None:
         a[2] = 0.0
         centers = problem.primal.sample(rng, runs)
         for term in (problem, problem.with_proximal(centers, np.linspace(0.1, 2.0, runs))):
-            found = proved_of_runs(term, y, a, near=centers)
-            alone = [proved(term.take([j]), y[j], a[j], near=centers[j]) for j in range(runs)]
+            near = np.where(np.arange(runs)[:, None] == 1, np.nan, centers)
+            found = proved_of_runs(term, y, a, near=near)
+            alone = [proved(term.take([j]), y[j], a[j], near=near[j]) for j in range(runs)]
             assert [one.fault for one in found] == [one.fault for one in alone]
             assert [one.lower for one in found] == pytest.approx([one.lower for one in alone], rel=1e-7)
             assert "finite" in found[1].fault
