@@ -83,11 +83,17 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "tests/solvers/test_certificates.py",
             "tests/solvers/test_sfls.py",
             "tests/solvers/test_stream_confidence.py",
+            "tests/test_wrong_types.py",
         ),
     ),
     "verification": (
         ("core/first_order.py", "results/enclosed.py", "results/verification.py"),
-        ("tests/results/test_claims.py", "tests/results/test_verification.py", "tests/core/test_evidence.py"),
+        (
+            "tests/results/test_claims.py",
+            "tests/results/test_verification.py",
+            "tests/core/test_evidence.py",
+            "tests/test_wrong_types.py",
+        ),
     ),
     "checkpoint": (
         ("solvers/checkpoint.py", "core/codec.py", "files.py"),
@@ -104,6 +110,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "tests/tables",
             "tests/results/test_results.py",
             "tests/results/test_verification.py",
+            "tests/test_wrong_types.py",
             "tests/test_promises.py::test_spoilt_files_are_read_or_refused_in_one_line",
         ),
     ),
