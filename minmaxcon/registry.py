@@ -12,17 +12,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache, wraps
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from minmaxcon.checks import choice
 from minmaxcon.core import MinMaxProblem
 from minmaxcon.errors import InvalidInput, MinMaxConError, UnknownName
-
-if TYPE_CHECKING:
-    from functools import _lru_cache_wrapper
 
 __all__ = [
     "COMMAND_GROUP",
@@ -461,21 +459,6 @@ def plugin_names() -> tuple[str, ...]:
     return tuple(_entry_points())
 
 
-def _by_text(cached: _lru_cache_wrapper[ProblemPlugin]) -> _lru_cache_wrapper[ProblemPlugin]:
-    """Return a cached function of a name that refuses what no cache can look up."""
-
-    @wraps(cached)
-    def checked(name: Any) -> ProblemPlugin:
-        if not isinstance(name, str):
-            raise UnknownName("name", name, _entry_points(), _INSTALL)
-        return cached(name)
-
-    checked.cache_clear = cached.cache_clear  # type: ignore[attr-defined]
-    return cast("_lru_cache_wrapper[ProblemPlugin]", checked)
-
-
-@_by_text
-@cache
 def plugin(name: str) -> ProblemPlugin:
     """Return a problem plug-in by name.
 
@@ -496,9 +479,12 @@ def plugin(name: str) -> ProblemPlugin:
     MinMaxConError
         If the plug-in fails to import, or is not a :class:`ProblemPlugin`.
     """
+    return _imported(choice("name", name, _entry_points(), _INSTALL))
+
+
+@cache
+def _imported(name: str) -> ProblemPlugin:
     known = _entry_points()
-    if name not in known:
-        raise UnknownName("name", name, known, _INSTALL)
     try:
         found = known[name].load()
         if isinstance(found, type) and issubclass(found, ProblemPlugin):

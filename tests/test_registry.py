@@ -78,11 +78,11 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
         points = {n: SimpleNamespace(name=n, load=lambda n=n: load(n), value=f"package:{n}") for n in sorted(loaders)}
         monkeypatch.setattr(registry, "_entry_points", lambda: points)
-        registry.plugin.cache_clear()
+        registry._imported.cache_clear()
         return calls
 
     yield put
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
 
 
 def test_built_in_problems_are_entry_points() -> None:

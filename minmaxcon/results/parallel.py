@@ -13,7 +13,7 @@ from minmaxcon.errors import InvalidInput, MinMaxConError, MissingDependency
 __all__ = ["in_parallel"]
 
 BACKEND = 'must be a name that joblib knows, such as "loky".'
-"""What a message says of a backend that is none."""
+"""The remedy in the error for a backend that is no name."""
 
 
 def in_parallel(

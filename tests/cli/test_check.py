@@ -42,9 +42,9 @@ class _Point:
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_entry_points", lambda: {"checked": _Point()})
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
     yield
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
 
 
 def test_every_example_is_checked_and_the_report_says_what(capsys: pytest.CaptureFixture[str]) -> None:

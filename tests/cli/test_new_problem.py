@@ -66,7 +66,7 @@ def forget() -> Iterator[None]:
     for name in set(sys.modules) - before:
         if name.startswith("minmaxcon_"):
             del sys.modules[name]
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
 
 
 @pytest.mark.usefixtures("forget")
@@ -143,7 +143,7 @@ def test_what_its_code_raises_is_one_line(
     monkeypatch.setattr(module, "whole", lambda _, value, **__: value)
     point = EntryPoint(NAME, f"minmaxcon_{NAME}:plugin", registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(registry, "_entry_points", lambda: {NAME: point})
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
     done = call(command, NAME, "--samples", "-1")
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     for word in (f"problem '{NAME}' could not be loaded with", "--samples=-1", "ValueError: "):
@@ -177,7 +177,7 @@ def test_options_that_cannot_be_are_one_line(
     monkeypatch.syspath_prepend(package / "src")
     point = EntryPoint(NAME, f"minmaxcon_{NAME}:plugin", registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(registry, "_entry_points", lambda: {NAME: point})
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
     done = call(command, NAME, f"--{option}", value)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert f"--{option}" in done.err

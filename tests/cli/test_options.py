@@ -112,9 +112,9 @@ POINTS = {made.name: SimpleNamespace(value="", load=lambda made=made: made) for 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_entry_points", lambda: POINTS)
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
     yield
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
 
 
 @pytest.fixture

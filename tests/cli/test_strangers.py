@@ -249,10 +249,10 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
                 return Plugin(**faults)
 
         monkeypatch.setattr(registry, "_entry_points", lambda: {"strange": Point()})
-        registry.plugin.cache_clear()
+        registry._imported.cache_clear()
 
     yield put
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
 
 
 class Cancelled(BaseException):
@@ -373,7 +373,7 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., 
             (tmp_path / f"foreign_{name}.py").write_text(FOREIGN[name])
             points[name] = EntryPoint(name, f"foreign_{name}:plugin", registry.ENTRY_POINT_GROUP)
         monkeypatch.setattr(registry, "_entry_points", lambda: points)
-        registry.plugin.cache_clear()
+        registry._imported.cache_clear()
         done = call("problems", "--json")
         assert done.status == 0
         found = {one["name"]: one["summary"] for one in json.loads(done.out)}
@@ -383,7 +383,7 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., 
 
     monkeypatch.syspath_prepend(tmp_path)
     yield run
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
 
 
 def test_an_import_that_fails_or_ends_the_interpreter_is_a_line_and_spares_the_others(

@@ -63,7 +63,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {**registry._entry_points(), "slow": SimpleNamespace(value="a:b", load=Slow)}
     points["hang"] = SimpleNamespace(value="c:d", load=hang)
     monkeypatch.setattr(registry, "_entry_points", lambda: points)
-    registry.plugin.cache_clear()
+    registry._imported.cache_clear()
 
 
 @pytest.mark.usefixtures("slow")
