@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from minmaxcon.results import in_parallel
 from minmaxcon_problems.fair_auc.baselines import Track
 from minmaxcon_problems.fair_auc.study.report import plan
 from minmaxcon_problems.fair_auc.study.runs import thinned_together
@@ -358,6 +359,16 @@ def test_a_worker_of_dask_that_is_killed_loses_nothing_and_nothing_is_done_twice
     counts = begun(log)
     assert sum(counts.values()) <= COUNT + 1  # what the killed worker was at, and no more
     assert set(counts) == {Path(name).stem for name in whole}
+
+
+def test_a_cluster_of_this_machine_keeps_the_memory_that_a_step_needs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask.distributed", reason="dask is not installed: pip install 'minmaxcon[cluster]'")
+    import dask
+
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    before = dask.config.get("distributed.nanny.pre-spawn-environ")
+    assert list(in_parallel(os.getenv, [("MALLOC_TRIM_THRESHOLD_", "none")], jobs=1, backend="dask")) == ["none"]
+    assert dask.config.get("distributed.nanny.pre-spawn-environ") == before  # other clusters are as they were
 
 
 def test_backends_that_are_not_there_are_refused_in_one_line(tmp_path: Path) -> None:
