@@ -7,14 +7,40 @@ import re
 import tempfile
 import weakref
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from minmaxcon.errors import InvalidInput, MinMaxConError
 
-__all__ = ["Scratch", "alive", "remove_stale", "replace_file", "sync_folder", "write_synced"]
+__all__ = [
+    "Scratch",
+    "alive",
+    "installed_version",
+    "remove_stale",
+    "replace_file",
+    "sync_folder",
+    "write_synced",
+]
 
 _STALE = re.compile(r"\.(.+)\.new-[0-9]+")
+
+
+@cache
+def installed_version(package: str) -> str | None:
+    """Return the version of an installed package, None where it is not; its files are read once, nothing is imported.
+
+    Parameters
+    ----------
+    package : str
+        The name of the distribution.
+    """
+    from importlib.metadata import PackageNotFoundError, version  # which takes longer to import than all else here
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.doctest import DoctestModule
 
 from tests.figures import Figure
 from tests.promises import select
@@ -49,6 +50,15 @@ def shared_data() -> Path:
 def figure(record_property: Callable[[str, object], None]) -> Figure:
     """Give what keeps the figures of a promise in the report of the tests."""
     return Figure(record_property)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the docstrings of the packages alone: tests have none, and each module is searched long."""
+    found = yield
+    if Path(__file__).parent in file_path.parents:
+        found = [one for one in found if not isinstance(one, DoctestModule)]
+    return found
 
 
 def pytest_collection_finish() -> None:

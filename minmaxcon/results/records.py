@@ -9,7 +9,6 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from minmaxcon.checks import instance, instances, mapping
 from minmaxcon.core import Certificate, MinMaxProblem, Solution, Status
 from minmaxcon.core.problem import require_problem
 from minmaxcon.errors import DataError, InvalidInput
+from minmaxcon.files import installed_version
 from minmaxcon.registry import Compares, ProblemPlugin
 from minmaxcon.results.folders import recover
 
@@ -454,15 +454,8 @@ def versions() -> dict[str, Any]:
 
     No package is imported to know its version.
     """
-
-    def installed(name: str) -> str | None:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            return None
-
-    found: dict[str, Any] = {"minmaxcon": installed("minmaxcon"), "python": platform.python_version()}
-    found |= {name: installed(name) for name in ("numpy", "scipy", "torch")}
+    found: dict[str, Any] = {"minmaxcon": installed_version("minmaxcon"), "python": platform.python_version()}
+    found |= {name: installed_version(name) for name in ("numpy", "scipy", "torch")}
     return {**found, "threads": _threads(), "machine": platform.machine(), "cpu_dispatch": _dispatch()}
 
 

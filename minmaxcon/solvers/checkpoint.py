@@ -17,7 +17,6 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from os.path import realpath
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from minmaxcon.checks import file_path, number
 from minmaxcon.core import MinMaxProblem, RefreshedProblem, Solver
 from minmaxcon.core.codec import Codec
 from minmaxcon.errors import CheckpointWarning, CorruptCheckpoint, InvalidInput
-from minmaxcon.files import remove_stale, replace_file
+from minmaxcon.files import installed_version, remove_stale, replace_file
 
 __all__ = ["CHECKPOINT_FILE", "Checkpoints", "Saved", "open_checkpoints", "settings_of"]
 
@@ -308,12 +307,8 @@ def _versions() -> dict[str, str]:
 
     threads = max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
     found = {"python": platform.python_version(), "machine": platform.machine(), "threads": str(threads)}
-    for name in ("minmaxcon", "numpy", "torch"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    installed = {name: installed_version(name) for name in ("minmaxcon", "numpy", "torch")}
+    return found | {name: number for name, number in installed.items() if number is not None}
 
 
 def settings_of(

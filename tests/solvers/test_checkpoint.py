@@ -369,6 +369,7 @@ def test_what_last_bits_depend_on_is_written() -> None:
         "python": sys.version.split()[0],
         **{name: importlib.metadata.version(name) for name in ("minmaxcon", "numpy", "torch")},
     }
+    assert files.installed_version("minmaxcon-that-is-not-there") is None
 
 
 # ------------------------------------------------------------------------------------------------ damaged and forged

@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.fft import irfft, rfft  # NumPy's give the same bits in twice the time
 
 import minmaxcon as mm
 from minmaxcon import metrics
@@ -151,8 +152,8 @@ def _convolved(mass: Any, *kernels: Any) -> list[Any]:
     """
     bins = mass.shape[-1]
     size = 2 * bins
-    turned = np.fft.rfft(mass, size)
-    return [np.fft.irfft(turned * np.fft.rfft(kernel)[:, None, :], size)[..., bins:] for kernel in kernels]
+    turned = rfft(mass, size)
+    return [irfft(turned * rfft(kernel)[:, None, :], size)[..., bins:] for kernel in kernels]
 
 
 class RememberedScores:
