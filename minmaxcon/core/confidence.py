@@ -179,8 +179,8 @@ class _Block(Source):
         self.like = next(iter(batch.values()))
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
-        """See :meth:`Source.draw`; a block is passed over and not drawn from."""
-        return iter(()), position
+        """See :meth:`Source.draw`; a block is passed over, and never drawn from."""
+        raise NotImplementedError
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """See :meth:`Source.chunks`: one piece."""

@@ -374,8 +374,8 @@ def _minimisers(
     if not closed:
         level = replace(problem.at_level(np.zeros(len(y))), data=data)
         start, weights, scaled = (namespace(like).asarray(to_numpy(part), like) for part in (near, y, a))
-        found = to_numpy(minimize_lagrangian(level, weights, scaled, start, iterations=300, over=over)[0])
-    return np.asarray(found, dtype=np.float64), closed
+        found = minimize_lagrangian(level, weights, scaled, start, iterations=300, over=over)[0]
+    return to_numpy(found), closed
 
 
 def _pass(
@@ -483,7 +483,5 @@ class _Tried:
             below = lines[:, 0] + self.points @ lines[:, 2:].T - self.values[:, None]
             below -= _SLACK * (self.sizes[:, None] + lines[:, 1] + np.abs(self.points) @ np.abs(lines[:, 2:]).T)
         worst = float(np.max(below, initial=0.0, where=np.isfinite(below)))
-        if worst > 0:
-            fault = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
-            return f"the Lagrangian lies {worst:.3g} below its tangent, so {fault}"
-        return ""
+        fault = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
+        return f"the Lagrangian lies {worst:.3g} below its tangent, so {fault}" if worst > 0 else ""

@@ -212,7 +212,7 @@ def proved_distance(
     if not seen.feasible[0]:
         miss = f"the point beside it violates the proximal problem by {float(seen.violation[0]):.3g}."
         return ProvedDistance(math.inf, miss)
-    step = float(np.asarray(to_numpy(problem.primal.norm(other - np.asarray(x, dtype=np.float64)))))
+    step = float(np.asarray(to_numpy(problem.primal.norm(other - x))))
     strong, upper = weight - problem.modulus, float(seen.objective[0])
     unit = 2.0 * (1.0 + abs(upper)) / strong
     return ProvedDistance(distance_of(step, upper, found.lower, strong), "", found.cut, step, unit)

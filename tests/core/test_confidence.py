@@ -12,6 +12,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.core import confidence as module
 from minmaxcon.core.confidence import _around, look, share_of_look, student
+from minmaxcon.core.lower import lower_bound
 from tests.normal_stream import COSTS, FUNCTIONS, POINTS, Normal, half_space, true_values
 from tests.problem_library import HalfSquare, Linear
 
@@ -193,8 +194,8 @@ def test_runs_proximal_terms_and_single_precision() -> None:
 def test_a_lagrangian_is_bounded_in_the_runs_whose_proximal_term_covers_the_modulus() -> None:
     """One run has a term that covers the modulus of 1 and one has not; without a term nothing is bounded."""
     data, weights = Normal(), np.array([2.0, 0.5])
-    functions = [Dented(), Linear(0.2)]
-    problem = mm.MinMaxProblem(functions[0], functions[1:], mm.Ball(3, 3.0), data)
+    dented = Dented()
+    problem = mm.MinMaxProblem(dented, [Linear(0.2)], mm.Ball(3, 3.0), data)
     y, a, x = np.array([[0.5, 0.5]] * 2), np.zeros((2, 0)), np.concatenate([X, X])
     level = problem.with_proximal(np.zeros((2, 3)), weights).at_level(np.zeros(2))
     position = mm.Position.start(np.random.default_rng(0))
@@ -206,17 +207,20 @@ def test_a_lagrangian_is_bounded_in_the_runs_whose_proximal_term_covers_the_modu
     exact = 0.5 * (terms["square"] - 0.5 * least @ least + terms["linear"] - 0.2) + least @ least
     assert exact - 0.5 <= found.lower[0] <= exact
     assert found.lower[1] == -np.inf
+    dented.asked = 0
     plain = look(replace(level, proximal=None), [x], y, a, position, samples=640, beta=0.1)
     assert plain is not None
     assert (plain.lower == -np.inf).all()
+    assert dented.asked == 32  # once for each half block: no time is spent on minimising what is not convex
 
 
 class Dented(HalfSquare):
     """Half the squared distance less half the squared norm, which is linear and declares a modulus of 1."""
 
-    modulus = 1.0
+    modulus, asked = 1.0, 0
 
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        self.asked += 1
         found = super().evaluate(x, batch)
         value = found.F - 0.5 * (x * x).sum(-1)
         return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) - y[..., None] * x)
@@ -248,3 +252,49 @@ def test_the_bound_of_the_first_function_takes_the_inner_variables_of_the_duals(
         assert found[run] == pytest.approx(values.mean() - 0.7 * values.std(ddof=1) - penalty, rel=1e-12)
     plain = module._first(mm.PerspectiveGenerator([None, block]), list(zip(F, G, strict=True)), y, a, 0.7)
     np.testing.assert_allclose(plain, F[..., 0].mean(0) - 0.7 * F[..., 0].std(0, ddof=1), rtol=1e-12)
+
+
+def test_a_block_is_minimised_to_a_hundredth_of_the_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the Lagrangian over half blocks at the last point, as many other half blocks show it."""
+    problem = mm.MinMaxProblem(HalfSquare(), [FUNCTIONS["robust"]()], mm.Ball(3, 3.0), Normal())
+    level, y, a = problem.at_level(0.0), np.array([[0.25, 0.75]]), np.array([[0.1, -0.2, 0.05]])
+    told: list[float] = []
+
+    def bound(*given: Any, enough: Any, **options: Any) -> Any:
+        told.extend(enough)
+        return lower_bound(*given, enough=enough, **options)
+
+    monkeypatch.setattr(module, "lower_bound", bound)
+    far, position = np.array([[-2.0, 1.0, -1.0]]), mm.Position.start(np.random.default_rng(0))
+    look(level, [far, X], y, a, position, samples=640, beta=0.1)
+    batches, _ = level.data.draw(mm.Position.start(np.random.default_rng(1)), 400, 20)
+    found = [level.family.evaluate(X, batch) for batch in batches]
+    scatter = np.std([(y * one.F).sum() + (a * one.G).sum() for one in found])
+    assert len(told) == 15  # one for each block but the first
+    assert 0.005 * scatter <= min(told) <= told[-1] == pytest.approx(0.01 * scatter, rel=0.3)
+    assert max(told) <= 0.02 * scatter
+
+
+class Coarse(HalfSquare):
+    """Computes in single precision, and returns it or what it is in double precision."""
+
+    def __init__(self, dtype: type) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        value = (found.F + 1e5).astype(np.float32)
+        return mm.Evaluation(value.astype(self.dtype), found.G, found.pullback)
+
+
+def test_values_of_single_precision_are_added_in_double_precision() -> None:
+    found = []
+    for dtype in (np.float32, np.float64):
+        data = Normal()
+        level = mm.MinMaxProblem(Coarse(dtype), [Coarse(dtype)], mm.Ball(3, 3.0), data).at_level(0.0)
+        position, y = mm.Position.start(np.random.default_rng(0)), np.array([[0.5, 0.5]])
+        one = look(level, [X], y, np.zeros((1, 0)), position, samples=640, beta=0.1, lower=False)
+        assert one is not None
+        found.append((one.mean, one.upper, one.first))
+    assert all((one == other).all() for one, other in zip(*found, strict=True))

@@ -127,9 +127,10 @@ def test_multipliers_and_points_that_are_no_numbers_are_named() -> None:
             proved_of_runs(problem, **{**good, name: 3})
 
 
-def test_means_that_are_known_spare_passes_over_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At many points they are taken, and the rows are read at one alone."""
-    problem, points, read = cases.fair_auc("inter_group", np.array([0.5])).take([0]), list[int](), evidence._pass
+@pytest.mark.parametrize("kappa", [0.5, 1e3])
+def test_means_that_are_known_spare_passes_over_the_rows(kappa: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At many points they are taken, and the rows are read at one alone; values of either sign."""
+    problem, points, read = cases.fair_auc("inter_group", np.array([kappa])).take([0]), list[int](), evidence._pass
 
     def passes(saddles: Any, at: Any, **options: Any) -> Any:
         if not options.get("summed"):
@@ -390,11 +391,13 @@ def test_what_is_proved_of_a_problem_with_a_proximal_term_is_near_its_minimum(we
     problem, center = cases.quadratic(), np.array([0.5, -1.0, 0.25])
     y, points, slope = np.array([0.75, 0.25]), cases.arrays()["points"], cases.arrays()["costs"].mean(axis=0)
     best = (0.75 * points.mean(axis=0) - 0.25 * slope + weight * center) / (0.75 + weight)
-    value = 0.75 * 0.5 * ((best - points) ** 2).sum(-1).mean() + 0.25 * (slope @ best - 0.5)
-    value = (value + 0.5 * weight * ((best - center) ** 2).sum()) / 0.75
+    square, linear = 0.75 * 0.5 * ((best - points) ** 2).sum(-1).mean(), 0.25 * (slope @ best - 0.5)
+    near = 0.5 * weight * ((best - center) ** 2).sum()
+    value = (square + linear + near) / 0.75
     found = proved(problem.with_proximal(center, weight), y, np.zeros(0))
     assert found.fault == ""
     assert value - 1e-4 * (1 + abs(value)) <= found.lower <= value + 1e-9
+    assert found.unit == pytest.approx((square + abs(linear) + near) / 0.75, rel=1e-3)  # there the gradient is 0
 
 
 def test_what_is_proved_in_closed_form_with_a_proximal_term_is_its_minimum() -> None:
@@ -504,3 +507,141 @@ def test_tangents_on_both_sides_of_a_kink_are_mixed() -> None:
     found = proved(problem, [1.0, 0.0], [], near=np.array([0.31, 0.0, 0.0]))
     assert found.fault == ""
     assert -1e-3 <= found.lower <= 0.0
+
+
+class Dent(Linear):
+    """Linear, and lower by some height beyond a plane: it has no gradient there, and is not convex."""
+
+    def __init__(self, height: float, beyond: float) -> None:
+        super().__init__()
+        self.height, self.beyond = height, beyond
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(found.F - self.height * (x[..., 0] > self.beyond), found.G, found.pullback)
+
+
+@pytest.mark.parametrize("reach", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("steep", [1e-6, 1.0, 1e6])
+def test_a_dent_is_seen_from_a_ten_millionth_of_the_terms_on(steep: float, reach: float) -> None:
+    """A value and two products of a gradient with points are compared, each of which is at most the same size."""
+    data = mm.Finite({"costs": steep * cases.arrays()["costs"]})
+    terms = reach * float(np.abs(data.arrays["costs"].mean(axis=0)).sum())
+    for height, seen in ((8e-7 * terms, True), (1e-9 * terms, False)):
+        objective = Dent(height, 0.2 * reach)
+        problem = mm.MinMaxProblem(objective, [Linear(0.0)], mm.Box([-reach] * 3, [reach] * 3), data)
+        found = proved(problem, [1.0, 0.0], [], near=np.full(3, -reach))
+        assert ("below its tangent" in found.fault) is seen, (height / terms, found)
+        if not seen:
+            assert found.lower == pytest.approx(-terms, rel=1e-8)
+            # the value at the vertex where it is least, and the products of the gradient with it
+            assert found.unit == pytest.approx(2.0 * terms, rel=1e-8)
+
+
+class Wall(HalfSquare):
+    """No value beyond a plane, with a gradient of which ``factor`` is 1 where it is one."""
+
+    def __init__(self, value: float, factor: float = 1.0) -> None:
+        super().__init__()
+        self.value, self.factor = value, factor
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        value = np.where(x[..., 0] > 3.0, self.value, found.F)
+        return mm.Evaluation(value, found.G, lambda y, a: self.factor * found.pullback(y, a))
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_points_without_a_value_neither_hide_a_fault_nor_make_one(value: float) -> None:
+    rows = cases.arrays()["points"]
+    least = 0.5 * float(((rows - rows.mean(axis=0)) ** 2).sum(-1).mean())
+    for factor in (1.0, 1.5):
+        data = cases.finite("points", "costs")
+        problem = mm.MinMaxProblem(Wall(value, factor), [Linear(0.5)], mm.Ball(3, 6.0), data)
+        found = proved(problem, [1.0, 0.0], [], near=np.zeros(3))
+        assert ("below its tangent" in found.fault) is (factor > 1), found
+        assert factor > 1 or least - 1e-6 <= found.lower <= least
+
+
+class Uneven(Linear):
+    """Linear, with sums over few rows that differ from those over many by a constant and a slope."""
+
+    def __init__(self, constant: float, slope: float) -> None:
+        super().__init__()
+        self.constant, self.slope = constant, np.array([0.0, slope, 0.0])
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        if len(batch["costs"]) > 100:
+            return found
+        value = found.F + self.constant + x @ self.slope
+        return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) + y[..., None] * self.slope)
+
+
+@pytest.mark.parametrize("constant, slope", [(1e-3, 0.0), (0.0, 1e-3), (-1e-3, 2e-3)])
+def test_sums_that_depend_on_how_rows_are_cut_cost_four_times_the_difference(constant: float, slope: float) -> None:
+    """That of the values, and that of the gradients times the diameter, in any unit of the multipliers."""
+    problem = mm.MinMaxProblem(Uneven(constant, slope), [Linear(0.0)], mm.Ball(3, 2.0), cases.finite("costs"))
+    costs = cases.arrays()["costs"].mean(axis=0)
+    u = -2.0 * costs / np.linalg.norm(costs)  # where the linear function is least
+    lost = 4.0 * (abs(constant + slope * u[1]) + 4.0 * slope)
+    found = proved(problem, [1.0, 0.0], [], near=u)
+    assert found.fault == ""
+    assert found.lower == pytest.approx(costs @ u - lost, rel=1e-9)
+
+
+def test_the_allowance_for_rounding_covers_the_sums_of_many_terms_and_is_small() -> None:
+    """A sum of n products is off by up to n units of the last place, relative to the sizes of its terms."""
+    each, data = 3_200, mm.Finite({"costs": np.ones((1, 1))})
+    functions = [Nothing(each), *(Nothing(0) for _ in range(each - 1))]
+    problem = mm.MinMaxProblem(functions[0], functions[1:], mm.Ball(each, 1.0), data)
+    saddle = evidence._Lagrangian.of(problem, np.ones(each), np.zeros(each))
+    assert isinstance(saddle, evidence._Lagrangian)
+    most = 3 * each * 2.0**-53
+    assert most <= saddle.rounding <= 4.0 * most
+
+
+class Nothing(mm.StochasticMinMaxConstraint):
+    """The function 0, with inner variables that play no part."""
+
+    convex, bound, name = True, 0.0, "nothing"
+
+    def __init__(self, inner: int) -> None:
+        if inner:
+            self.dual = mm.BoxBlock([-1.0] * inner, [1.0] * inner)
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        inner = 0 if self.dual is None else self.dual.dimension
+        zero = np.zeros((*x.shape[:-1], inner))
+        return mm.Evaluation(0.0 * x[..., 0], zero, lambda y, _: 0.0 * (y[..., None] * x))
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_inner_variables_may_leave_their_set_by_a_millionth(size: float) -> None:
+    """Of 1 where they are small, of their own size where they are large."""
+    problem = mm.MinMaxProblem(HalfSquare(), [Boxed(size)], mm.Ball(3, 1.0), cases.finite("points", "costs"))
+    for off, outside in ((0.8e-6, False), (1.25e-6, True)):
+        inner = np.array([0.0, size + off * (1.0 + size), -size])
+        assert ("lie outside their set" in no_multipliers(problem, [0.5, 0.5], 0.5 * inner)) is outside, off
+
+
+class Boxed(Linear):
+    """max over alpha in a box of E <c + alpha, x>."""
+
+    def __init__(self, size: float) -> None:
+        super().__init__()
+        self.dual = mm.BoxBlock([-size] * 3, [size] * 3)
+
+    def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+        found = super().evaluate(x, batch)
+        return mm.Evaluation(found.F, x, lambda y, a: found.pullback(y, a) + a)
+
+
+def test_a_start_that_is_none_costs_no_other_run_its_own() -> None:
+    """Without time to search, the bound is that of the tangent where the search starts."""
+    start, good = np.array([-0.9, 0.0, 0.0]), np.array([0.31, 0.0, 0.0])
+    box = mm.Box([-1.0] * 3, [1.0] * 3)
+    problem = mm.MinMaxProblem(Kink(), [Linear(1.0)], box, cases.finite("costs"), start=start)
+    near = [np.full(3, np.nan), good, np.full(3, 7.0)]
+    found = proved_of_runs(problem, [[1.0, 0.0]] * 3, [[]] * 3, near=near, over=lambda: True)
+    assert [one.lower for one in found] == pytest.approx([-0.7, -1.3, -0.7], abs=1e-9)

@@ -16,7 +16,7 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.cli import main
-from minmaxcon.core import allowed_fall
+from minmaxcon.core import allowed_fall, proved, proved_distance
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.first_order import by_the_weight, distance_of, no_proximal_problem
 from minmaxcon.core.linearisation import exact_gradients
@@ -30,6 +30,7 @@ from tests.core.test_evidence import Wave, quadratic
 from tests.figures import Figure
 from tests.normal_stream import half_space
 from tests.problem_library import HalfSquare, Linear
+from tests.staircases import POINTS, bowl, spread, staircase
 
 LEAST = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
 """The least value of the linear constraint on the ball of radius 6."""
@@ -514,3 +515,81 @@ def test_feasible_infeasible_and_not_convex(written: Written, tmp_path: Path) ->
 def test_feasible_infeasible_and_not_convex_40_of_each(written: Written, tmp_path: Path, figure: Figure) -> None:
     seeds = range(40)
     figure.count(judged(seeds, written, tmp_path), len(seeds), "infeasible quadratics proved, as the check confirms")
+
+
+def limits_of_a_gap(problem: mm.MinMaxProblem, told: dict[str, Any]) -> dict[str, float]:
+    """The gap may be 1.1 times the tolerance times what the first point lacks, and a billionth of the value."""
+    held = told["evidence"]
+    lower = proved(problem, held["weights"], held["scaled"], near=held["near"]).lower
+    values, errors = (part[:, 0] for part in function_values(problem, np.array([held["x"], held["first"]])))
+    rounding, gap = 1e-9 * values[0] + errors[0], values[0] + errors[0] - lower
+    assert gap > 100.0 * rounding
+    return {"tolerance": (gap - rounding) / (1.1 * (values[1] - errors[1] - lower))}
+
+
+def limits_of_a_distance(problem: mm.MinMaxProblem, told: dict[str, Any]) -> dict[str, float]:
+    """The distance may be 1.1 times what is claimed; times its weight, which is 2 here, 1.1 times the tolerance."""
+    held, beside = told["evidence"], told["evidence"]["proximal"]
+    multipliers = held["weights"], held["scaled"], held["near"]
+    found = proved_distance(problem, held["x"], *multipliers, (beside["weight"], beside["point"])).distance
+    size = 1e-6 * (1.0 + float(np.linalg.norm(held["x"])))
+    assert found > 100.0 * size
+    return {"tolerance": (2.0 * found - size) / 1.1, "distance": (found - size) / 1.1}
+
+
+def limits_of_a_fall(_: mm.MinMaxProblem, told: dict[str, Any]) -> dict[str, float]:
+    """The gradient's part may be five times the tolerance times the objective's size; with multipliers a bit larger."""
+    x, mean = np.array(told["evidence"]["x"]), POINTS.mean(axis=0)
+    factor = 1.05 * told["evidence"]["linear"]["multipliers"][0]
+    told["evidence"]["linear"]["multipliers"] = [factor, 0.0]
+    value, slope = bowl(x[None])
+    curved = 0.5 * float(((x - mean + factor * slope[0]) ** 2).sum())
+    room = factor * (0.2 - 1e-3 * np.round(value[0] / 1e-3))
+    scale = 1.0 + 0.5 * float(((x - mean) ** 2).sum()) + spread()
+    assert room < 0.02 * scale
+    assert curved > 100e-6 * scale
+    return {"tolerance": (curved - 1e-6 * scale) / (5.0 * scale), "fall": (curved + room - 1e-6 * scale) / 1.1}
+
+
+SOLVED: dict[str, tuple[Callable[[], tuple[mm.MinMaxProblem, mm.Solver]], Callable[..., dict[str, float]]]] = {
+    "optimal": (lambda: (cases.quadratic(bound=0.5), SOLVERS["sfls_mirror_prox"]()), limits_of_a_gap),
+    "nearly stationary": (
+        lambda: (cases.quadratic(bound=0.5), mm.IQRC(oracle=INNER, weight=2.0, tolerance=0.2)),
+        limits_of_a_distance,
+    ),
+    "first-order optimal": (lambda: (staircase(), mm.SuccessiveApproximation(tolerance=1e-3)), limits_of_a_fall),
+}
+"""What solved may mean: a problem and a solver for each, and the least numbers with which it is confirmed."""
+
+
+@pytest.mark.parametrize("kind", SOLVED)
+def test_solved_tells_what_it_lacks_and_where_its_tolerance_ends(kind: str, written: Written, tmp_path: Path) -> None:
+    """Each limit from both sides, by numbers that are computed here; and what is missing, by its name."""
+    make, limits = SOLVED[kind]
+    problem, solver = make()
+    told = written(problem, solver)
+    assert told["status"] == "solved", told["reason"]
+    assert confirmed(tmp_path, told)[0]
+
+    def said(content: dict[str, Any]) -> str:
+        (tmp_path / "result.json").write_text(json.dumps(content))
+        return next(one.text for one in verify(tmp_path) if one.claim == "status" and not one.confirmed)
+
+    with pytest.MonkeyPatch.context() as patch:  # the plug-in's own measure says that the point is not feasible
+        patch.setattr(Plugin, "evaluate", lambda *_: {"values": [problem.bounds()[0, 0] + 1.0]})
+        assert said(told) == f"the {'target is not known to be met' if 'first' in kind else NOT_FEASIBLE}."
+    for nothing in (None, "0.1"):
+        other = copy.deepcopy(told)
+        other["settings"]["solver_settings"]["tolerance"] = nothing
+        assert said(other).startswith(("no tolerance is recorded", "settings.solver_settings has no tolerance"))
+    for name, least in limits(problem, told).items():
+        for share, holds in ((1.0 + 1e-7, True), (1.0 - 1e-7, False)):
+            other = copy.deepcopy(told)
+            claim, place = "status", other["settings"]["solver_settings"]
+            if name != "tolerance":
+                claim, place = name, other["evidence"]["linear" if name == "fall" else "proximal"]
+            place[name] = share * least
+            assert (claim not in confirmed(tmp_path, other)[1]) is holds, (name, share)
+
+
+NOT_FEASIBLE = "point is not known to be feasible"

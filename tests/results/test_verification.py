@@ -356,6 +356,31 @@ def test_a_stream_that_ends_confirms_nothing(streamed: dict[str, Any], tmp_path:
     assert checked(told, half_space(limit=1)[0], tmp_path) == {"status": (True, "nothing is known of the problem.")}
 
 
+class Saves(mm.ProblemPlugin):
+    """Saves the point of a stream as a model of its own."""
+
+    name = "toy"
+
+    def load(self) -> mm.MinMaxProblem:
+        return half_space()[0]
+
+    def export(self, problem: mm.MinMaxProblem, x: Any) -> Any:
+        return {"weight": x}, {"kind": "linear"}
+
+    def predict(self, arrays: Any, description: Any, data: Any) -> Any:
+        return data @ arrays["weight"]
+
+
+def test_a_model_of_a_stream_is_that_of_the_point(
+    streamed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.array(streamed["evidence"]["x"])
+    monkeypatch.setattr("minmaxcon.results.verification.plugin_named", lambda _: Saves())
+    for weight, alike in ((x, True), (1.001 * x, False)):
+        (tmp_path / "model.safetensors").write_bytes(model_bytes({"weight": weight}, {"kind": "linear"}))
+        assert checked(streamed, half_space()[0], tmp_path)["model"][0] is alike
+
+
 def test_fresh_samples_of_a_file_follow_those_that_were_read(streamed: dict[str, Any], tmp_path: Path) -> None:
     """Another seed orders the points within a block: a whole block more is passed over."""
     problem, _ = half_space()
