@@ -230,13 +230,13 @@ def proved_of_runs(
     weights, scaled = _rows("weights", weights), _rows("scaled", scaled)
     if len(weights) != len(scaled):
         raise InvalidInput("scaled", scaled, f"must have a row for each of the {len(weights)} runs of weights.")
-    starts = np.asarray(to_numpy(problem.start_point(len(weights))), dtype=np.float64)
+    starts = to_numpy(problem.start_point(len(weights)))
     if near is not None:
         rows = _rows("near", near)
         if [row.shape for row in rows] != [starts.shape[1:]] * len(starts):
             raise InvalidInput("near", near, f"must have shape {starts.shape}, one point of the set's space a run.")
         near = np.array(rows, dtype=np.float64)
-        inside = np.isfinite(near).all(axis=1) & np.asarray(to_numpy(problem.primal.contains(near, 1e-6)))
+        inside = np.isfinite(near).all(axis=1) & problem.primal.contains(near, 1e-6)
         starts = np.where(inside[:, None], near, starts)
     if problem.runs not in (None, len(weights)):
         need = f"has {problem.runs} runs, and there are multipliers of {len(weights)}; give problem.take([run]) of one."
@@ -318,10 +318,10 @@ class _Lagrangian:
                 # A prox with hardly any step stays at a point of the set; from elsewhere it goes back to the set.
                 with np.errstate(divide="ignore", invalid="ignore"):
                     kept = function.dual.prox(0.0 * inner[None], inner[None], np.full((1, 1), 1e12))[0][0]
-                if not np.abs(kept - inner).max(initial=0.0) <= 1e-6 * (1.0 + np.abs(inner).max(initial=0.0)):
+                if not np.abs(kept - inner).max() <= 1e-6 * (1.0 + np.abs(inner).max()):
                     self.fault = f"the inner variables of {function.name!r} lie outside their set."
-                self.penalty += y[i] * float(np.asarray(function.dual.penalty(inner[None]))[0])
-            elif np.abs(part).max(initial=0.0) > 0:
+                self.penalty += y[i] * float(function.dual.penalty(inner[None])[0])
+            elif part.any():
                 self.fault = f"{function.name!r} has inner variables without a multiplier."
 
     def proves(self, bound: float, fault: str, size: float, *, cut: bool) -> Proved:
@@ -343,18 +343,15 @@ class _Lagrangian:
         value = moved @ self.y + moment @ self.a - self.penalty
         size = np.abs(moved) @ self.y + np.abs(moment) @ np.abs(self.a) + abs(self.penalty)
         if self.problem.proximal is not None:
-            term = np.asarray(to_numpy(self.problem.proximal.value(self.primal, x)), dtype=np.float64)
+            term = to_numpy(self.problem.proximal.value(self.primal, x))
             value, size = value + term, size + np.abs(term)
-            slope = to_numpy(self.problem.proximal.gradient(self.primal, x))
-            gradient = gradient + np.asarray(slope, dtype=np.float64)
+            gradient = gradient + to_numpy(self.problem.proximal.gradient(self.primal, x))
         return value, size, gradient
 
     def least(self, line: Any) -> tuple[float, Any]:
         """Return the minimum over X of a mixture of tangents, less an allowance for rounding, and a minimiser."""
         gradient = namespace(self.like).asarray(line[None, 2:], self.like)
-        least, vertex = (
-            np.asarray(to_numpy(part), dtype=np.float64)[0] for part in self.primal.linear_minimum(gradient)
-        )
+        least, vertex = (to_numpy(part)[0] for part in self.primal.linear_minimum(gradient))
         terms = line[1] + np.abs(line[2:]) @ (np.abs(vertex) + np.abs(self.primal.center))
         return float(line[0] + least - self.rounding * (1e-300 + terms) - self.measured), vertex
 
@@ -401,7 +398,7 @@ def _pass(
         rows = min(rows, max(_LEAST_ROWS, _AT_ONCE // len(x)))
         found = data.summed(lambda batch: terms(family.evaluate(x, batch)), rows)
     cuts = np.cumsum(counts)[:-1]
-    parts = [np.split(np.asarray(to_numpy(part), dtype=np.float64), cuts) for part in found]
+    parts = [np.split(to_numpy(part), cuts) for part in found]
     own = (xp.asarray(part, like) for part in points)
     return [saddle.complete(*given) for saddle, *given in zip(saddles, own, *parts, strict=True)]
 
@@ -427,7 +424,7 @@ def _measure(saddles: list[_Lagrangian], places: list[Any], lines: list[Any]) ->
         turned = slope[0] - line[2:]
         lost = abs(float(value[0]) - float(line[0] + line[2:] @ u))
         reach = 2.0 * math.sqrt(2.0 * saddle.primal.squared_diameter)  # no two points of X lie farther apart
-        lost += reach * float(np.asarray(to_numpy(saddle.primal.dual_norm(turned))))
+        lost += reach * float(saddle.primal.dual_norm(turned))
         saddle.measured = _MEASURED * lost if math.isfinite(lost) else math.inf
 
 
@@ -441,7 +438,7 @@ def _everywhere(saddles: list[_Lagrangian], points: list[Any]) -> list[tuple[Any
     known, once = _pass(saddles, points, summed=True), _pass(saddles, [part[:1] for part in points])
     for seen, (value, size, slope) in zip(known, once, strict=True):
         near = np.abs(seen[0][:1] - value) <= _SLACK * size
-        near &= (np.abs(seen[2][:1] - slope) <= _SLACK * np.abs(slope).max(initial=0.0)).all()
+        near &= (np.abs(seen[2][:1] - slope) <= _SLACK * np.abs(slope).max()).all()
         if not near.all():
             return _pass(saddles, points)
     return known
@@ -450,17 +447,15 @@ def _everywhere(saddles: list[_Lagrangian], points: list[Any]) -> list[tuple[Any
 def _around(saddles: list[_Lagrangian], places: list[Any], vertices: list[Any]) -> list[_Tried]:
     """Return points on rays from each u to others of X, with the values and the tangents there."""
     problem, points = saddles[0].problem, []
-    drawn = np.asarray(problem.primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
-    begin = np.asarray(to_numpy(problem.start_point(1)), dtype=np.float64)
+    drawn, begin = problem.primal.sample(np.random.default_rng(0), _DRAWN), to_numpy(problem.start_point(1))
     for u, vertex in zip(places, vertices, strict=True):
         far = np.concatenate([drawn, vertex[None], begin])
         points.append(np.concatenate([u + share * (far - u) for share in _RAYS]))
     found = []
-    with np.errstate(all="ignore"):  # somewhere in X a function may have no value
-        for x, (values, sizes, slopes) in zip(points, _everywhere(saddles, points), strict=True):
-            constants = values - (slopes * x).sum(axis=1)
-            terms = sizes + (np.abs(slopes) * np.abs(x)).sum(axis=1)
-            found.append(_Tried(x, values, sizes, np.column_stack([constants, terms, slopes])))
+    for x, (values, sizes, slopes) in zip(points, _everywhere(saddles, points), strict=True):
+        constants = values - (slopes * x).sum(axis=1)
+        terms = sizes + (np.abs(slopes) * np.abs(x)).sum(axis=1)
+        found.append(_Tried(x, values, sizes, np.column_stack([constants, terms, slopes])))
     return found
 
 
@@ -479,9 +474,8 @@ class _Tried:
         Along a ray that leaves convex ground one of two neighbours lies below the tangent at the other, although both
         may lie above the tangent that proves the bound.
         """
-        with np.errstate(all="ignore"):
-            below = lines[:, 0] + self.points @ lines[:, 2:].T - self.values[:, None]
-            below -= _SLACK * (self.sizes[:, None] + lines[:, 1] + np.abs(self.points) @ np.abs(lines[:, 2:]).T)
+        below = lines[:, 0] + self.points @ lines[:, 2:].T - self.values[:, None]
+        below -= _SLACK * (self.sizes[:, None] + lines[:, 1] + np.abs(self.points) @ np.abs(lines[:, 2:]).T)
         worst = float(np.max(below, initial=0.0, where=np.isfinite(below)))
         fault = "a gradient or the declared convexity is wrong; run `minmaxcon check`."
         return f"the Lagrangian lies {worst:.3g} below its tangent, so {fault}" if worst > 0 else ""

@@ -145,7 +145,7 @@ class ProvedDistance:
         That is a share of the gap, as of any lower bound, and rounding of the values, of which the root counts.
         """
         gap = max(distance - self.step, 0.0) ** 2
-        allowed = self.step + math.sqrt((1.0 + _WEAKER) * gap + _ROUNDED * self.unit)
+        allowed = min(distance, self.step) + math.sqrt((1.0 + _WEAKER) * gap + _ROUNDED * self.unit)
         return not self.fault and self.distance <= allowed * (1.0 + _ROUNDED)
 
 
@@ -212,7 +212,7 @@ def proved_distance(
     if not seen.feasible[0]:
         miss = f"the point beside it violates the proximal problem by {float(seen.violation[0]):.3g}."
         return ProvedDistance(math.inf, miss)
-    step = float(np.asarray(to_numpy(problem.primal.norm(other - x))))
+    step = float(problem.primal.norm(other - x))
     strong, upper = weight - problem.modulus, float(seen.objective[0])
     unit = 2.0 * (1.0 + abs(upper)) / strong
     return ProvedDistance(distance_of(step, upper, found.lower, strong), "", found.cut, step, unit)
@@ -224,7 +224,7 @@ def no_proximal_problem(problem: MinMaxProblem, weight: float, other: Any) -> st
         return f"the proximal weight {weight:.6g} is not above the modulus {problem.modulus:.6g} that is declared."
     if other.shape != (problem.primal.dimension,) or not np.isfinite(other).all():
         return "the point beside it is no point."
-    if not bool(np.asarray(to_numpy(problem.primal.contains(other, 1e-6)))):
+    if not bool(problem.primal.contains(other, 1e-6)):
         return "the point beside it is no point of the set."
     return ""
 
@@ -280,9 +280,9 @@ def allowed_fall(problem: RefreshedProblem, x: Any, multipliers: Any) -> Allowed
         If an argument is of another type, or x is no point.
     """
     instance("problem", problem, RefreshedProblem, "must be a RefreshedProblem, one with a true measure.")
-    factors = np.asarray(real_vector("multipliers", multipliers), dtype=np.float64)
+    factors = real_vector("multipliers", multipliers)
     point = namespace(problem.data.like).asarray(solution_point(problem, x)[None], problem.data.like)
-    inside, normals = (np.asarray(to_numpy(part), dtype=np.float64)[0] for part in problem.primal.inequalities(point))
+    inside, normals = (to_numpy(part)[0] for part in problem.primal.inequalities(point))
     if factors.shape != (len(problem.constraints) + len(inside),):
         return AllowedFall(math.inf, math.inf, "the multipliers are not as many as the constraints and the set have.")
     if not (np.isfinite(factors).all() and (factors >= 0).all()):
@@ -291,10 +291,10 @@ def allowed_fall(problem: RefreshedProblem, x: Any, multipliers: Any) -> Allowed
     objective = seen.objective_surrogate() or problem.objective
     own = exact_gradients(family_of([objective]), point, problem.data)[1][0]
     others = exact_gradients(family_of(seen.surrogates()), point, problem.data)[1][0]
-    slack = -np.concatenate([np.asarray(seen.values, dtype=np.float64)[0] - problem.bounds(1)[0], inside])
+    slack = -np.concatenate([np.asarray(seen.values)[0] - problem.bounds(1)[0], inside])
     residual = own[0] + factors @ np.concatenate([others, normals])
     inverse = problem.measure.curvature(point)
-    pulled = residual if inverse is None else np.asarray(inverse(residual[None, None]), dtype=np.float64)[0, 0]
+    pulled = residual if inverse is None else np.asarray(inverse(residual[None, None]))[0, 0]
     curved, room = 0.5 * math.fsum(residual * pulled), math.fsum(factors * slack)
     if not (math.isfinite(curved) and math.isfinite(room)):
         return AllowedFall(math.inf, math.inf, "a gradient is not finite.")

@@ -155,7 +155,7 @@ class _Checks:
         told = record.certificate
         if evidence is None:
             raise DataError(str(self.model.parent / "result.json"), "evidence is missing: an older version wrote it.")
-        x = np.array(evidence.x, dtype=np.float64)
+        x = np.array(evidence.x)
         if x.shape != (problem.primal.dimension,) or not problem.primal.contains(x, 1e-6):
             yield "x", False, f"the recorded point is no point of the set of {problem.primal.dimension} variables."
             return
@@ -292,8 +292,8 @@ class _Checks:
         single = self.problem.data.like.dtype.itemsize < 8
         gap, unit = objective.high - proof.lower, allowed * (1.0 if single else _OPTIMAL)
         text = f"the point is within {max(gap, 0.0):.3g} of the optimum"
-        begin = np.array(first if first is not None and len(first) == len(x) else self.problem.start_point(1)[0])
-        span, near = self._yardsticks(x, np.asarray(to_numpy(begin), dtype=np.float64), proof.lower)
+        begin = first if first is not None and len(first) == len(x) else to_numpy(self.problem.start_point(1))[0]
+        span, near = self._yardsticks(x, np.array(begin), proof.lower)
         for yardstick, factor, what in (
             (span, 1.0, "of what the first feasible point lacks"),
             (near, _NEARBY, "of what the objective varies by nearby"),
@@ -309,10 +309,10 @@ class _Checks:
         0 where the first point is none of the set, or not feasible.
         """
         primal = self.problem.primal
-        usable = bool(np.isfinite(first).all()) and bool(np.asarray(to_numpy(primal.contains(first, 1e-6))))
+        usable = bool(np.isfinite(first).all()) and bool(primal.contains(first, 1e-6))
         here = first if usable else x
         share = min(_SPAN if (asked := self._setting("least_span")) is None else asked, _SPAN)
-        drawn = np.asarray(primal.sample(np.random.default_rng(0), _DRAWN), dtype=np.float64)
+        drawn = primal.sample(np.random.default_rng(0), _DRAWN)
         around = here + share * (drawn - here)
         with np.errstate(all="ignore"):
             values, errors = function_values(self.problem, np.concatenate([here[None], around]))
@@ -326,7 +326,7 @@ class _Checks:
         told, problem = evidence.proximal, self.problem
         if told is None:
             return
-        other = np.array(told.point, dtype=np.float64)
+        other = np.array(told.point)
         fault, found = no_proximal_problem(problem, told.weight, other), math.inf
         if not fault:
             proximal = problem.with_proximal(x, told.weight)
@@ -339,7 +339,7 @@ class _Checks:
             elif beside is not True:
                 fault = f"of the point beside it in the proximal problem {said}"
             else:
-                step = float(np.asarray(to_numpy(problem.primal.norm(other - x)))) * (1.0 + 1e-12)
+                step = float(problem.primal.norm(other - x)) * (1.0 + 1e-12)
                 found = distance_of(step, upper.high, proof.lower, told.weight - problem.modulus)
         size = AGREES * (1.0 + float(np.linalg.norm(x)))
         text = fault or f"the proximal point (weight {told.weight:.4g}) is proved to lie within {found:.4g}."

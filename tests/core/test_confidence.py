@@ -298,3 +298,23 @@ def test_values_of_single_precision_are_added_in_double_precision() -> None:
         assert one is not None
         found.append((one.mean, one.upper, one.first))
     assert all((one == other).all() for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("blocks, known", [(3, False), (4, True), (5, True)])
+def test_a_stream_that_ends_is_asked_once_more_and_bounds_by_what_it_gave(blocks: int, known: bool) -> None:
+    """From four blocks on, each of which has two halves of 16 samples at least."""
+    asked = 0
+
+    class Ending(Normal):
+        def draw(self, *given: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            return super().draw(*given)
+
+    data, y = Ending(limit=32 * blocks + 31), np.array([[0.5, 0.5]])
+    level = mm.MinMaxProblem(HalfSquare(), [Linear(0.2)], mm.Ball(3, 3.0), data).at_level(0.0)
+    position = mm.Position.start(np.random.default_rng(0))
+    found = look(level, [X], y, np.zeros((1, 0)), position, samples=64, beta=0.1)
+    assert asked == blocks + 1
+    assert (found is not None) is known
+    assert found is None or (found.samples == found.position.samples == 32 * blocks and np.isfinite(found.lower[0]))

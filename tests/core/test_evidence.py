@@ -125,6 +125,16 @@ def test_multipliers_and_points_that_are_no_numbers_are_named() -> None:
             proved_of_runs(problem, **{**good, name: [["text"]]})
         with pytest.raises(mm.InvalidInput, match=rf"^{name}=.*must have a vector for each run"):
             proved_of_runs(problem, **{**good, name: 3})
+    for other in (None, problem.objective):
+        with pytest.raises(mm.InvalidInput, match=r"^problem="):
+            proved_of_runs(other, **good)  # type: ignore[arg-type]
+    with pytest.raises(mm.InvalidInput, match=r"^scaled=.*must have a row for each of the 1 runs of weights"):
+        proved_of_runs(problem, **{**good, "scaled": [[], []]})
+    for near in ([np.zeros(3)] * 2, [np.zeros(2)]):
+        with pytest.raises(
+            mm.InvalidInput, match=r"^near=.*must have shape \(1, 3\), one point of the set's space a run"
+        ):
+            proved_of_runs(problem, **{**good, "near": near})
 
 
 @pytest.mark.parametrize("kappa", [0.5, 1e3])
@@ -201,6 +211,14 @@ def test_multipliers_count_up_to_a_factor() -> None:
     problem = cases.problem("quadratic")
     one, other = (proved(problem, np.array([0.6, 0.4]) * factor, []) for factor in (1.0, 1e6))
     assert one.lower == pytest.approx(other.lower, rel=1e-12)
+
+
+def test_multipliers_of_another_type_count_as_the_numbers_that_they_are() -> None:
+    """Whole, or of single precision, from which nothing is lost on the way."""
+    problem, third = cases.quadratic(), np.array([1.0, 1.0 / 3.0], dtype=np.float32)
+    for given in (third, np.array([2, 1]), [1, 3], np.array([1, 0], dtype=np.uint8)):
+        for near in (np.zeros(3), np.zeros(3, dtype=int), np.zeros(3, dtype=np.float32)):
+            assert proved(problem, given, [], near=near) == proved(problem, np.array(given, dtype=float), [], near=near)
 
 
 def test_functions_that_declare_nothing_have_no_multiplier() -> None:
