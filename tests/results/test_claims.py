@@ -8,7 +8,9 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,18 @@ from minmaxcon.core import Proved, allowed_fall, proved, proved_distance
 from minmaxcon.core.constraint import family_of
 from minmaxcon.core.first_order import AllowedFall, ProvedDistance, by_the_weight, distance_of, no_proximal_problem
 from minmaxcon.core.linearisation import exact_gradients
-from minmaxcon.reference import proximal_point
+from minmaxcon.reference import proximal_point, solve_exact
 from minmaxcon.registry import Encloses
-from minmaxcon.results import measure, record, to_json
+from minmaxcon.results import enclosed, measure, record, to_json
 from minmaxcon.results.enclosed import Enclosed, function_values, too_close
-from minmaxcon.results.verification import verify
+from minmaxcon.results.records import read_result
+from minmaxcon.results.verification import _Checks, _compared, verify
 from tests import cases
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
-from tests.core.test_evidence import Wave, quadratic
+from tests.core.test_evidence import Uneven, Wave, quadratic
 from tests.figures import Figure
 from tests.normal_stream import half_space
-from tests.problem_library import HalfSquare, Linear
+from tests.problem_library import HalfSquare, Linear, Robust, WorstGroup
 from tests.staircases import POINTS, Scaled, Staircase, bowl, spread, staircase
 
 LEAST = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
@@ -564,34 +567,54 @@ SOLVED: dict[str, tuple[Callable[[], tuple[mm.MinMaxProblem, mm.Solver]], Callab
 """What solved may mean: a problem and a solver for each, and the least numbers with which it is confirmed."""
 
 
+@cache
+def solved_as(kind: str) -> tuple[mm.MinMaxProblem, str]:
+    """A problem of this kind, and the result of its solve."""
+    problem, solver = SOLVED[kind][0]()
+    solution = mm.solve(problem, solver, seed=0)
+    assert solution.status is mm.Status.SOLVED, solution.reason
+    return problem, to_json(record(measure(Plugin(problem), problem, solution)[0], solution, {"problem": "strange"}))
+
+
+def claims(folder: Path, problem: mm.MinMaxProblem, told: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+    """What is found of each claim of a result."""
+    (folder / "result.json").write_text(json.dumps(told))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minmaxcon.results.verification.plugin_named", lambda _: Plugin(problem))
+        patch.setattr("minmaxcon.results.verification.load_problem", lambda *_, **__: problem)
+        return {one.claim: (one.confirmed, one.text) for one in verify(folder)}
+
+
+def changed(text: str, place: str, value: Any) -> dict[str, Any]:
+    """Return a result with another value in one place."""
+    found: dict[str, Any] = json.loads(text)
+    *path, name = place.split(".")
+    reduce(lambda part, key: part[key], path, found)[name] = value
+    return found
+
+
+TOLERANCE = "settings.solver_settings.tolerance"
+
+
 @pytest.mark.parametrize("kind", SOLVED)
-def test_solved_tells_what_it_lacks_and_where_its_tolerance_ends(kind: str, written: Written, tmp_path: Path) -> None:
+def test_solved_tells_what_it_lacks_and_where_its_tolerance_ends(kind: str, tmp_path: Path) -> None:
     """Each limit from both sides, by numbers that are computed here; and what is missing, by its name."""
-    make, limits = SOLVED[kind]
-    problem, solver = make()
-    told = written(problem, solver)
-    assert told["status"] == "solved", told["reason"]
-    assert confirmed(tmp_path, told)[0]
-
-    def said(content: dict[str, Any]) -> str:
-        (tmp_path / "result.json").write_text(json.dumps(content))
-        return next(one.text for one in verify(tmp_path) if one.claim == "status" and not one.confirmed)
-
+    problem, text = solved_as(kind)
+    told = json.loads(text)
+    assert all(confirmed for confirmed, _ in claims(tmp_path, problem, told).values())
     with pytest.MonkeyPatch.context() as patch:  # the plug-in's own measure says that the point is not feasible
         patch.setattr(Plugin, "evaluate", lambda *_: {"values": [problem.bounds()[0, 0] + 1.0]})
-        assert said(told) == f"the {'target is not known to be met' if 'first' in kind else NOT_FEASIBLE}."
+        missed = f"the {'target is not known to be met' if 'first' in kind else NOT_FEASIBLE}."
+        assert claims(tmp_path, problem, told)["status"] == (False, missed)
     for nothing in (None, "0.1"):
-        other = copy.deepcopy(told)
-        other["settings"]["solver_settings"]["tolerance"] = nothing
-        assert said(other).startswith(("no tolerance is recorded", "settings.solver_settings has no tolerance"))
-    for name, least in limits(problem, told).items():
+        holds, said = claims(tmp_path, problem, changed(text, TOLERANCE, nothing))["status"]
+        assert not holds
+        assert said.startswith(("no tolerance is recorded", "settings.solver_settings has no tolerance"))
+    places = {"distance": "evidence.proximal.distance", "fall": "evidence.linear.fall"}
+    for name, least in SOLVED[kind][1](problem, told).items():
         for share, holds in ((1.0 + 1e-7, True), (1.0 - 1e-7, False)):
-            other = copy.deepcopy(told)
-            claim, place = "status", other["settings"]["solver_settings"]
-            if name != "tolerance":
-                claim, place = name, other["evidence"]["linear" if name == "fall" else "proximal"]
-            place[name] = share * least
-            assert (claim not in confirmed(tmp_path, other)[1]) is holds, (name, share)
+            other = changed(json.dumps(told), places.get(name, TOLERANCE), share * least)
+            assert claims(tmp_path, problem, other)["status" if name == "tolerance" else name][0] is holds, share
 
 
 NOT_FEASIBLE = "point is not known to be feasible"
@@ -727,6 +750,13 @@ def test_arguments_of_first_order_claims_are_named(proximal: dict[str, Any]) -> 
         allowed_fall(staircase(), [0.0] * 3, [0.0, 0.0])
 
 
+@pytest.mark.parametrize("multipliers", [[1.0], [-1e-9, 0.0], [math.nan, 0.0], [0.0, math.inf]])
+def test_what_are_no_multipliers_allow_any_fall(multipliers: list[float]) -> None:
+    found = allowed_fall(staircase(), [0.0, 0.0], multipliers)
+    assert found.fault.startswith("the multipliers are not ")
+    assert (found.curved, found.room) == (math.inf, math.inf)
+
+
 class Dug(Staircase):
     """With a curvature model that is not positive definite."""
 
@@ -752,3 +782,255 @@ def test_a_curvature_that_is_none_allows_any_fall(kind: Any, fault: str) -> None
     residual = x - POINTS.mean(axis=0) + factor * bowl(x[None])[1][0]
     assert allowed_fall(staircase(), x, [factor, 0.0]).curved == pytest.approx(0.5 * residual @ residual)
     assert allowed_fall(staircase(kind=Scaled), x, [factor, 0.0]).curved == pytest.approx(residual @ residual / 6.0)
+
+
+def exact_values(x: Any) -> list[Fraction]:
+    """The functions below at a point, each sum of products in fractions; the root of a square to 60 digits."""
+    rows = {name: [[Fraction(float(v)) for v in row] for row in np.atleast_2d(cases.arrays()[name])] for name in PARTS}
+    at, many = [Fraction(float(v)) for v in x], len(rows["points"])
+    squares = [sum((a - b) ** 2 for a, b in zip(at, row, strict=True)) / 2 for row in rows["points"]]
+    linear = sum(a * b for row in rows["costs"] for a, b in zip(at, row, strict=True)) / many
+    length = Fraction(Decimal(sum(a * a for a in at).numerator).sqrt(Context(60))) / Fraction(
+        Decimal(sum(a * a for a in at).denominator).sqrt(Context(60))
+    )
+    groups = [sum(s * row[g] for s, row in zip(squares, rows["shares"], strict=True)) / many for g in range(3)]
+    return [sum(squares, Fraction(0)) / many, linear, linear + Fraction(0.3) * length, max(groups)]
+
+
+PARTS = ("points", "costs", "shares")
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("weight", [0.0, 0.75])
+def test_values_lie_in_intervals_that_are_not_wide(scale: float, weight: float) -> None:
+    """Of functions with and without inner variables, with and without a proximal term, against exact arithmetic."""
+    functions = [HalfSquare(), Linear(0.1), Robust(3, 0.3, 0.2), WorstGroup(3, 9.0)]
+    problem = mm.MinMaxProblem(functions[0], functions[1:], mm.Ball(3, 2e4), cases.finite(*PARTS))
+    center = np.array([0.5, -0.25, 1.0])  # exact in binary
+    if weight:
+        problem = problem.with_proximal(center, weight)
+    points = scale * np.random.default_rng(0).normal(size=(4, 3))
+    values, errors = function_values(problem, points)
+    for x, found, wide in zip(points, values, errors, strict=True):
+        square = sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(x, center, strict=True))
+        exact = [one + Fraction(weight) * square / 2 for one in exact_values(x)]
+        for value, error, true in zip(found, wide, exact, strict=True):
+            interval = Enclosed.around(float(value), float(error))
+            assert Fraction(interval.low) <= true <= Fraction(interval.high)
+            assert error <= 2e-14 * (1.0 + scale) * (3.0 + scale)  # the sizes of the terms that are added
+
+
+@pytest.mark.parametrize("constant, slope", [(1e-3, 0.0), (0.0, 1e-3), (-1e-3, 2e-3)])
+def test_values_that_depend_on_how_rows_are_cut_are_off_by_four_times_the_difference(
+    constant: float, slope: float
+) -> None:
+    problem = mm.MinMaxProblem(Uneven(constant, slope), [Linear(0.0)], mm.Ball(3, 2.0), cases.finite("costs"))
+    x = np.array([0.3, -0.7, 0.4])
+    values, errors = (part[0] for part in function_values(problem, x[None]))
+    assert values == pytest.approx([cases.arrays()["costs"].mean(axis=0) @ x] * 2, rel=1e-14)
+    assert errors[0] == pytest.approx(4.0 * abs(constant + slope * x[1]), rel=1e-9)
+    assert errors[1] <= 1e-14
+
+
+def test_sums_of_many_pieces_are_rounded_once() -> None:
+    """Numbers that cancel are added exactly; what is infinite has no value and is no error."""
+    parts = [np.array([[1e16, 1.0]]), np.array([[1.0, np.inf]]), np.array([[-1e16, 2.0]]), np.array([[0.5, np.nan]])]
+    total, sizes = enclosed._exactly(parts)
+    assert (total[0, 0], sizes[0, 0]) == (1.5, 2e16)
+    assert np.isnan(total[0, 1])
+    costs = np.random.default_rng(0).normal(size=(9000, 3)) + 1e3
+    problem = mm.MinMaxProblem(Linear(), [Linear(0.0)], mm.Ball(3, 2.0), mm.Finite({"costs": costs}))
+    values, errors = function_values(problem, np.array([[1.0, 0.5, 0.0]]))
+    true = sum(map(Fraction, costs @ [1.0, 0.5, 0.0])) / 9000  # products that are rounded a little
+    assert abs(Fraction(float(values[0, 0])) - true) <= Fraction(float(errors[0, 0]))
+    assert errors[0, 0] <= 1e-11
+    beyond, _ = function_values(problem, np.array([[np.nan, 0.0, 0.0], [1e300, 0.0, 0.0]]))
+    assert not np.isfinite(beyond[0]).any()
+
+
+def test_an_interval_less_a_number_holds_the_difference() -> None:
+    rng = np.random.default_rng(0)
+    for low, width, number in rng.normal(size=(200, 3)) * 10.0 ** rng.integers(-8, 8, size=(200, 3)):
+        found = Enclosed(float(low), float(low + abs(width)))
+        less = found.minus(float(number))
+        for end, other, side in ((less.low, found.low, -1), (less.high, found.high, 1)):
+            exact = Fraction(other) - Fraction(float(number))
+            assert side * (Fraction(end) - exact) > 0
+            assert abs(end - float(exact)) <= 2.0 * math.ulp(float(exact))
+        assert found.middle == pytest.approx(low + 0.5 * abs(width), rel=1e-12)
+        assert found.error == pytest.approx(0.5 * (found.high - found.low))
+    exact = Enclosed(Fraction(1, 3), Fraction(1, 2)).minus(0.25)
+    assert (exact.low, exact.high) == (Fraction(1, 12), Fraction(1, 4))
+    assert (exact.at_most(0.25), exact.at_most(0.2), exact.at_most(0.08)) == (True, None, False)
+    assert Enclosed(0.0, math.nan).at_most(1.0) is None
+    for value, error in ((0.1, 0.2), (-1e9, 1e-12), (0.0, 0.0)):
+        around = Enclosed.around(value, error)
+        assert Fraction(around.low) < Fraction(value) - Fraction(error)
+        assert Fraction(around.high) > Fraction(value) + Fraction(error)
+        assert around.high - around.low <= 2.0 * error + 4.0 * math.ulp(abs(value) + error)
+
+
+@pytest.mark.parametrize(
+    "kind, place, value, claim, said",
+    [
+        ("optimal", "evidence.weights", None, "lower", "there are no multipliers that prove it."),
+        ("optimal", "evidence.weights", None, "status", "there are no multipliers that prove it."),
+        ("optimal", "evidence.weights", [1.0], "lower", "the multipliers are not as many as the functions have."),
+        ("optimal", "evidence.weights", [0.0, 1.0], "status", "the bound on violations is not positive."),
+        ("optimal", "status", "infeasible", "status", ""),
+        ("optimal", "evidence.x", [9.0] * 3, "x", "the recorded point is no point of the set of 3 variables."),
+        ("optimal", "evidence.x", [0.0] * 2, "x", "the recorded point is no point of the set of 3 variables."),
+        ("optimal", "evidence.x", [-1.0] * 3, "status", "the point is within "),
+        ("optimal", "constraints", [], "constraints", "0 are recorded, and the problem has 1."),
+        ("optimal", "constraints", [None], "constraints", "None is recorded, and "),
+        ("optimal", "certificate.kind", "estimate", "gap", "the bounds leave "),
+        ("nearly stationary", "evidence.weights", [0.0, 1.0], "distance", "the bound on violations is not positive."),
+        ("nearly stationary", "evidence.weights", None, "distance", "the multipliers are not as many as the functions"),
+        ("nearly stationary", "evidence.proximal.weight", 0.0, "status", "the proximal weight 0 is not above the "),
+        ("nearly stationary", "evidence.proximal.point", [], "distance", "the point beside it is no point."),
+        ("nearly stationary", "evidence.proximal.point", [9.0] * 3, "status", "the point beside it is no point of the"),
+        (
+            "nearly stationary",
+            "evidence.proximal.point",
+            [3.0] * 3,
+            "distance",
+            "of the point beside it in the proximal problem the largest f_i - b_i is ",
+        ),
+        ("first-order optimal", "evidence.linear.multipliers", [-1.0, 0.0], "fall", "the multipliers are not finite"),
+        ("first-order optimal", "evidence.linear.multipliers", [1.0], "status", "the multipliers are not as many as "),
+        ("first-order optimal", "evidence.linear", None, "status", "there are no multipliers by which first-order "),
+        ("first-order optimal", "status", "infeasible", "status", "multipliers prove nothing of true measures, which "),
+        ("optimal", "status", "not_strictly_feasible", "status", "that no point has room to spare is not computed"),
+        ("optimal", "status", "out_of_reach", "status", "the point is not known to miss its target, of which the "),
+        ("optimal", "status", "unfinished", "status", "the point is not known to miss its target, of which the "),
+        ("optimal", "status", "inconsistent", "status", "what the solver met on its way is not computed again."),
+        ("optimal", "status", "diverged", "status", "what the solver met on its way is not computed again."),
+    ],
+)
+def test_what_is_not_confirmed_tells_why(
+    kind: str, place: str, value: Any, claim: str, said: str, tmp_path: Path
+) -> None:
+    problem, text = solved_as(kind)
+    holds, why = claims(tmp_path, problem, changed(text, place, value))[claim]
+    assert not holds
+    assert why.startswith(said), why
+
+
+def test_a_target_that_is_missed_may_be_out_of_reach(tmp_path: Path) -> None:
+    """What the status says is what the point shows; where rounding would decide, nothing is known."""
+    problem, text = solved_as("optimal")
+    missed = moved(json.loads(text), problem, cases.arrays()["points"].mean(axis=0))
+    for status in ("out_of_reach", "unfinished"):
+        found = claims(tmp_path, problem, missed | {"status": status})
+        assert "status" not in found
+        assert all(holds for holds, _ in found.values()), found
+    x = np.array(missed["evidence"]["x"])
+    value, error = (float(part[0, 1]) for part in function_values(problem, x[None]))
+    close = problem.with_bounds(value - 1e-9 - 0.5 * error)
+    assert not claims(tmp_path, close, missed | {"status": "out_of_reach"})["status"][0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["optimal", "first-order optimal"])
+def test_numbers_agree_up_to_a_share_of_their_sizes(kind: str, dtype: str, tmp_path: Path) -> None:
+    """A millionth; of a true measure of data in single precision, which it may compute in this, a ten thousandth."""
+    problem, text = solved_as(kind)
+    measured = kind != "optimal"
+    if dtype == "float32":
+        rows = {name: value.astype(dtype).astype(float) for name, value in problem.data.arrays.items()}
+        problem = replace(problem, data=mm.Finite(rows, dtype=dtype))
+    x, told = np.array(json.loads(text)["evidence"]["x"]), json.loads(text)
+    (values,) = function_values(problem, x[None])[0]
+    if measured:
+        values[1] = 1e-3 * np.round(bowl(x[None])[0][0] / 1e-3)
+    bound = problem.bounds()[0, 0]
+    told |= {"objective": values[0], "constraints": [values[1] - bound]}
+    share = 1e-4 if measured and dtype == "float32" else 1e-6
+    sizes = {"objective": abs(values[0]), "constraints": abs(values[1]) + abs(bound)}
+    for name, size in sizes.items():
+        for part, agree in ((0.99, True), (-0.99, True), (1.01, False), (-1.01, False)):
+            off: Any = np.asarray(told[name]) + part * share * size
+            found = claims(tmp_path, problem, told | {name: off.tolist()})
+            assert found[name][0] is agree, (name, part)
+    if measured:
+        return
+    gap = values[0] - told["certificate"]["lower"]
+    for name, value, size in (("gap", gap, gap), ("upper", values[0], -values[0])):
+        for part, agree in ((0.99, True), (1.01, False)):
+            certificate = told["certificate"] | {"upper": values[0], "gap": gap, name: value + part * 1e-6 * size}
+            found = claims(tmp_path, problem, told | {"certificate": certificate})
+            assert found[name][0] is agree, (name, part)
+    assert claims(tmp_path, problem, changed(text, "certificate.upper", 100.0))["upper"][0]  # it is not a bold one
+
+
+@pytest.mark.parametrize(
+    "told, found, options, alike, said",
+    [
+        (1.0, 1.0 + 1.9e-6, {}, True, "computed again: 1.0000019."),
+        (1.0, 1.0 + 2.1e-6, {}, False, "it is recorded as 1.0, and computed again as 1.0000021."),
+        (100.0, 100.0 - 0.9e-4, {}, True, "computed again: 99.99991."),
+        (1e-9, 2e-9, {}, True, "computed again: 2e-09."),
+        (1e-9, 2e-9, {"least": 0.0}, False, "it is recorded as 1e-09, and computed again as 2e-09."),
+        (1.0, 1.4, {"allowed": 0.2}, True, "computed again: 1.4."),
+        ([1.0, 2], [1, 2.0], {}, True, "computed again, it agrees."),
+        ({"a": {"b": [1.0, 5.0]}}, {"a": {"b": [1.0, 5.5]}}, {}, False, "a.b[1] is recorded as 5.0, and computed "),
+        ({"a": 1.0}, {"b": 1.0}, {}, False, "it is recorded as {'a': 1.0}, and computed again as {'b': 1.0}."),
+        ({"a": [1.0]}, {"a": [1.0, 2.0]}, {}, False, "a is recorded as [1.0], and computed again as [1.0, 2.0]."),
+        ({"a": "x", "b": None}, {"a": "x", "b": None}, {}, True, "computed again, it agrees."),
+        ({"a": "x"}, {"a": "y"}, {}, False, "a is recorded as 'x', and computed again as 'y'."),
+        ({"a": None}, {"a": 0.0}, {}, False, "a is recorded as None, and computed again as 0.0."),
+        ([math.nan], [1.0], {}, False, "[0] is recorded as nan, and computed again as 1.0."),
+    ],
+)
+def test_values_of_json_are_compared_one_by_one(told: Any, found: Any, options: Any, alike: bool, said: str) -> None:
+    same, text = _compared(told, found, **options)
+    assert same is alike
+    assert text.startswith(said)
+
+
+def test_what_a_gap_is_measured_by(tmp_path: Path) -> None:
+    """What a feasible first point lacks, and by what the objective varies on a thousandth of the way to others."""
+    problem, text = solved_as("optimal")
+    points = cases.arrays()["points"]
+
+    def objective(x: Any) -> Any:
+        return 0.5 * ((np.asarray(x)[..., None, :] - points) ** 2).sum(-1).mean(-1)
+
+    def yardsticks(first: Any, least_span: Any = None) -> tuple[float, float]:
+        told = changed(text, "settings.solver_settings.least_span", least_span)
+        (tmp_path / "result.json").write_text(json.dumps(told))
+        checks = _Checks(0, Plugin(problem), problem, read_result(tmp_path), tmp_path)  # type: ignore[arg-type]
+        return checks._yardsticks(x, np.array(first), 1.5)
+
+    def nearby(here: Any, share: float) -> float:
+        drawn = problem.primal.sample(np.random.default_rng(0), 32)
+        return float(np.abs(objective(here + share * (drawn - here)) - objective(here)).max())
+
+    x, good = np.array(json.loads(text)["evidence"]["x"]), np.array([-1.0, -1.0, -1.0])
+    assert yardsticks(good) == pytest.approx((objective(good) - 1.5, nearby(good, 1e-3)), rel=1e-9)
+    for asked, share in ((1e3, 1e-3), (1e-4, 1e-4)):
+        assert yardsticks(good, asked)[1] == pytest.approx(nearby(good, share), rel=1e-9)
+    assert yardsticks(good, 0.0)[1] == 0.0
+    violates = points.mean(axis=0)
+    assert yardsticks(violates) == pytest.approx((0.0, nearby(violates, 1e-3)), rel=1e-9)
+    for none in ([np.nan] * 3, [9.0] * 3):
+        assert yardsticks(none) == pytest.approx((0.0, nearby(x, 1e-3)), rel=1e-9)
+
+
+def test_a_start_that_is_nearly_optimal_is_solved_by_what_the_objective_varies_by(tmp_path: Path) -> None:
+    """Up to twice that, by the share that the tolerance is."""
+    problem, text = solved_as("optimal")
+    exact, points = solve_exact(problem), cases.arrays()["points"]
+    x = exact.x - 1e-3 * cases.arrays()["costs"].mean(axis=0)
+    told = moved(json.loads(text), problem, x)
+    told["evidence"] |= {"weights": [1.0, *exact.multipliers], "near": exact.x.tolist(), "first": x.tolist()}
+    values, errors = (part[:, 0] for part in function_values(problem, x[None]))
+    drawn = x + 1e-3 * (problem.primal.sample(np.random.default_rng(0), 32) - x)
+    varies = np.abs(0.5 * ((drawn[:, None] - points) ** 2).sum(-1).mean(-1) - values[0]).max()
+    lower = proved(problem, told["evidence"]["weights"], [], near=exact.x).lower
+    gap = values[0] + errors[0] - lower - (1e-9 * values[0] + errors[0])
+    assert 0.0 < gap < 0.5 * varies
+    for share, holds in ((1.0 + 1e-6, True), (1.0 - 1e-6, False)):
+        found = claims(tmp_path, problem, changed(json.dumps(told), TOLERANCE, share * gap / (1.1 * 2.0 * varies)))
+        assert found["status"][0] is holds
+        assert ("of what the objective varies by nearby" in found["status"][1]) is holds
