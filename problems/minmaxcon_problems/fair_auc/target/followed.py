@@ -18,7 +18,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.fft import irfft, rfft  # NumPy's give the same bits in twice the time
 
 import minmaxcon as mm
 from minmaxcon import metrics
@@ -150,6 +149,8 @@ def _convolved(mass: Any, *kernels: Any) -> list[Any]:
 
     All offsets that these sums use lie in the kernel's own period, so that what wraps around is added to other entries.
     """
+    from scipy.fft import irfft, rfft  # NumPy's give the same bits in twice the time
+
     bins = mass.shape[-1]
     size = 2 * bins
     turned = rfft(mass, size)

@@ -83,8 +83,8 @@ class FakeStudy(FairAUCStudy):
         words = f"{panel.data}{panel.metric}{panel.model}{seed}"
         rng = np.random.default_rng(zlib.crc32(words.encode()))
         # A product that the number of threads could change in its last bits.
-        noise = rng.normal(size=(300, 300))
-        top = 0.9 + 1e-3 * float((noise @ noise).std() / 17.3) + 0.003 * float(rng.normal())
+        noise = rng.normal(size=(150, 150))
+        top = 0.9 + 1e-3 * float((noise @ noise).std() / 12.2) + 0.003 * float(rng.normal())
         if method == "unconstrained":
             return {"status": "done", "points": [point("selected", 1.0, top, 0.14, rng)], "seconds": 1.0}
         cost = COST[method] * (0.5 if panel.model == "mlp" else 1.0)
