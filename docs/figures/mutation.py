@@ -109,6 +109,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "tests/tables",
             "tests/results/test_results.py",
+            "tests/results/test_saved_models.py",
             "tests/results/test_verification.py",
             "tests/test_wrong_types.py",
             "tests/test_promises.py::test_spoilt_files_are_read_or_refused_in_one_line",

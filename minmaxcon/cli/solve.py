@@ -479,7 +479,8 @@ def _runs(finished: Finished, record: RunsRecord) -> str:
         heading[-1] += " [95% interval]"
     rows = []
     for label, run in zip(finished.labels, record.runs, strict=True):
-        worst = max((value for value in run.constraints if value is not None), default=None)
+        known = [value for value in run.constraints if value is not None]
+        worst = max(known) if len(known) == len(run.constraints) else None
         row = [label, run.status, _number(run.objective), _number(worst, 3), _number(run.certificate.gap, 3)]
         for part in parts:
             row += [interval_text(getattr(run, part), name).split(" ")[0] for name in names]

@@ -401,12 +401,13 @@ def record(
     instance("solution", solution, Solution, _SOLUTION)
     mapping("settings", settings, "must map names to what was asked for.")
     noted = instances("notes", () if notes is None else notes, str, "must be a list of sentences.")
-    worst = max(measured["constraints"])
+    worst = float(np.max(measured["constraints"]))  # NaN where one is
     feasible = bool(worst <= FEASIBLE)
     status, reason = str(solution.status), str(solution.reason)
     if solution.status is Status.SOLVED and not feasible:
         status = str(Status.BUDGET)
-        reason += f" But measured again outside the solver a constraint is violated by {worst:.3g}."
+        how = "is no number" if math.isnan(worst) else f"is violated by {worst:.3g}"
+        reason += f" But measured again outside the solver a constraint {how}."
     certificate: Certificate = solution.certificate
     bounds = {name: getattr(certificate, name) for name in ("kind", "upper", "lower", "gap", "confidence")}
     return RunRecord(

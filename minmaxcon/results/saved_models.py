@@ -50,11 +50,10 @@ def model_bytes(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> by
     contiguous = {name: np.ascontiguousarray(value) for name, value in sorted(arrays.items())}
     if any(value.dtype.kind not in "biuf" for value in contiguous.values()):
         raise InvalidInput("arrays", arrays, remedy)
+    mapping("description", description, "must be a mapping.")
     try:
-        plain = json.loads(json.dumps(mapping("description", description, "must be a mapping."), allow_nan=False))
+        plain = json.loads(json.dumps(description, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as failure:
-        if isinstance(failure, InvalidInput):
-            raise
         raise InvalidInput("description", description, f"must be as JSON knows it: {failure}.") from None
     note = {"version": _VERSION, "description": plain, "blake2b": _digest(contiguous, plain)}
     # One key only: safetensors keeps several in no fixed order.
@@ -147,7 +146,7 @@ def checked_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ..
 def _digest(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> str:
     digest = blake2b(json.dumps(description, sort_keys=True).encode(), digest_size=32)
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = arrays[name]
         digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
         digest.update(array.tobytes())
     return digest.hexdigest()

@@ -14,7 +14,7 @@ from minmaxcon.errors import DataError, InvalidInput, MissingDependency
 from minmaxcon.tables.columns import Column, ColumnBuilder, Table, check_names, unknown_column
 from minmaxcon.tables.formats import CsvRows, file_format, read_source
 from minmaxcon.tables.libsvm import LARGEST_INDEX, parsed_lines
-from minmaxcon.tables.lines import existing_file, shown, source_name
+from minmaxcon.tables.lines import cause_of, existing_file, shown, source_name
 
 __all__ = ["TableBlocks"]
 
@@ -182,9 +182,8 @@ class _Arrow:
         except (pa.ArrowException, OSError, ValueError) as failure:
             if isinstance(failure, DataError):
                 raise
-            cause = " ".join(str(failure).split())[:120]
             need = "give Parquet files, or one CSV or LIBSVM file."
-            raise DataError(self.name, f"is no data set that can be read ({cause}); {need}") from None
+            raise DataError(self.name, f"is no data set that can be read ({cause_of(failure)}); {need}") from None
 
     @property
     def rows(self) -> int:
@@ -231,8 +230,7 @@ class _Arrow:
                     raise pa.ArrowInvalid(f"it claims {claimed:,} rows and holds {first - begun:,}")
             except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
                 file = getattr(fragment, "path", self.name)
-                cause = " ".join(str(failure).split())[:120]
-                need = f"{file} cannot be read after row {first:,} ({cause}); export it again."
+                need = f"{file} cannot be read after row {first:,} ({cause_of(failure)}); export it again."
                 raise DataError(self.name, need) from None
 
 

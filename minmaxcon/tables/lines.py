@@ -16,7 +16,17 @@ from typing import BinaryIO, cast
 from minmaxcon.checks import file_path
 from minmaxcon.errors import DataError
 
-__all__ = ["MAX_LINE", "MAX_RATIO", "bounded_lines", "check_ratio", "existing_file", "place", "shown", "source_name"]
+__all__ = [
+    "MAX_LINE",
+    "MAX_RATIO",
+    "bounded_lines",
+    "cause_of",
+    "check_ratio",
+    "existing_file",
+    "place",
+    "shown",
+    "source_name",
+]
 
 MAX_LINE = 2**20
 """Longest line that is read, in bytes."""
@@ -34,6 +44,7 @@ _BEGINNING = 2**16
 """Packed bytes that are looked at beforehand, and unpacked ones at a time."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 _OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 """How text in UTF-16 or UTF-32 begins."""
 
@@ -71,7 +82,7 @@ def existing_file(path: str | Path) -> Path:
     try:
         found, regular = file.exists(), file.is_file()
     except (OSError, ValueError) as failure:
-        raise DataError(source_name(path), f"this path cannot be used ({_cause(failure)}); check it.") from failure
+        raise DataError(source_name(path), f"this path cannot be used ({cause_of(failure)}); check it.") from failure
     if not found:
         raise DataError(source_name(path), "no such file; check the path.")
     if not regular:
@@ -79,10 +90,10 @@ def existing_file(path: str | Path) -> Path:
     return file
 
 
-def _cause(failure: Exception) -> str:
-    """Return what the system said, on one line."""
+def cause_of(failure: Exception) -> str:
+    """Return what the system or another library said: on one line, at most 120 characters."""
     text = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-    return " ".join(text.split())
+    return " ".join(text.split())[:120]
 
 
 def check_ratio(source: str, size: float, packed: int) -> None:
@@ -96,7 +107,7 @@ def _check_beginning(source: str, raw: BinaryIO) -> None:
     """Count the lines that the first bytes unpack to, before any is taken apart: that takes a hundred times as long."""
     raw.seek(0)
     lines = 0
-    with suppress(EOFError, zlib.error, gzip.BadGzipFile), gzip.GzipFile(fileobj=raw) as stream:
+    with suppress(*_DAMAGED), gzip.GzipFile(fileobj=raw) as stream:
         while raw.tell() <= _BEGINNING and (block := stream.read(_BEGINNING)):
             lines += block.count(b"\n")
             check_ratio(source, _LINE * lines, max(raw.tell(), _SMALL))
@@ -135,9 +146,9 @@ def bounded_lines(path: str | Path, *, max_bytes: int = MAX_LINE) -> Iterator[tu
                         f"line {number} contains a NUL byte; this is a binary file or UTF-16, export it as UTF-8 text.",
                     )
                 yield number, line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as failure:
+    except _DAMAGED as failure:
         raise DataError(
-            source, f"the compressed data are damaged after line {number} ({_cause(failure)}); copy the file again."
+            source, f"the compressed data are damaged after line {number} ({cause_of(failure)}); copy the file again."
         ) from failure
     except OSError as failure:
-        raise DataError(source, f"cannot be read ({_cause(failure)}); check the file.") from failure
+        raise DataError(source, f"cannot be read ({cause_of(failure)}); check the file.") from failure

@@ -177,7 +177,7 @@ def test_bad_data_frames_are_one_line(change: Any, words: tuple[str, ...]) -> No
 def test_frames_with_repeated_columns_are_refused() -> None:
     table = frame(lambda columns: columns.update(x=[0, 0, 1, 1]))
     table.columns = ["y", "g", "y"]
-    with pytest.raises(DataError, match="two columns"):
+    with pytest.raises(DataError, match=r"^data frame: two columns have one name \(.*'y'.*\); rename or remove one.$"):
         read_source(table)
     with pytest.raises(DataError, match="neither a path nor"):
         read_source([[1, 2], [3, 4]])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +190,16 @@ def test_a_schema_that_changes_half_way_is_named_before_any_work(tmp_path: Path,
     assert "\n" not in str(caught.value)
 
 
+def test_another_order_of_columns_is_told_by_the_first_six(tmp_path: Path) -> None:
+    many = pa.table({f"c{k}": [1.0] for k in range(8)})
+    pq.write_table(many, tmp_path / "a.parquet")
+    pq.write_table(many.select([f"c{k}" for k in reversed(range(8))]), tmp_path / "b.parquet")
+    with pytest.raises(
+        mm.DataError, match=r"b.parquet has its columns in another order than c0, c1, c2, c3, c4, c5, \.\.\.;"
+    ):
+        TableBlocks(tmp_path)
+
+
 def test_bad_cells_are_named_by_their_row_in_all(tmp_path: Path) -> None:
     values = TABLE["x"].to_numpy().copy()
     values[777] = np.nan
@@ -279,3 +291,153 @@ def test_a_csv_file_is_read_in_blocks_whose_places_are_those_of_the_file(
     np.testing.assert_array_equal(x[:100], np.arange(100))
     with pytest.raises(mm.DataError, match=r"row 101 \(line 203\), column 'x': the value 'oops' is text"):
         mm.OnDisk(blocks.arrays(x="x"))
+
+
+def test_names_and_sizes_of_every_kind_of_source(tmp_path: Path) -> None:
+    """What messages call it, how many rows a block has, and that names may be asked for in any order."""
+    files(tmp_path)
+    (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:2\n1 3:3\n")
+    frame = pd.DataFrame({"x": np.arange(5.0), "y": list("abcde")})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    cases: list[tuple[Any, str, str, list[str], list[int]]] = [
+        (tmp_path / "part-0.parquet", str(tmp_path / "part-0.parquet"), "x", ["flag", "x"], [150, 150, 100]),
+        (tmp_path / "rows.csv", str(tmp_path / "rows.csv"), "x", ["y", "x"], [5]),
+        (tmp_path / "rows.svm", str(tmp_path / "rows.svm"), "label", ["2", "label"], [3]),
+        ([frame, frame], "frames", "x", ["y"], [5, 5]),
+        (ds.dataset(tmp_path / "part-0.parquet"), "data set", "x", ["count"], [150, 150, 100]),
+    ]
+    for source, name, first, wanted, sizes in cases:
+        blocks = TableBlocks(source, block=150)
+        assert (blocks.name, blocks.names[0], blocks.rows) == (name, first, sum(sizes))
+        tables = list(blocks.tables(wanted))
+        assert [table.rows for table in tables] == sizes
+        assert {tuple(table.columns) for table in tables} == {tuple(wanted)}
+        assert {table.source for table in tables} == {name}
+        assert [column.name for column in tables[0].columns.values()] == wanted
+        with pytest.raises(mm.DataError, match=f"{name}: no column 'z', asked for by me;.*Columns: '{first}'"):
+            next(blocks.tables(["z"], by="me"))
+        with pytest.raises(mm.DataError, match="no column 'z', asked for by the columns to read"):
+            next(blocks.tables(["z"]))
+
+
+def test_numbers_that_are_none_are_named(tmp_path: Path) -> None:
+    blocks = TableBlocks(files(tmp_path))
+    (tmp_path / "rows.svm").write_text("1 1:1\n")
+    calls: list[tuple[Any, str]] = [
+        (lambda: TableBlocks(tmp_path / "part-0.parquet", block=0), "block=0: must be a whole number of at least 1."),
+        (
+            lambda: TableBlocks(tmp_path / "rows.svm", n_features=0),
+            "n_features=0: must be a whole number of at least 1",
+        ),
+        (lambda: TableBlocks(tmp_path / "rows.svm", n_features=2**31), "n_features=2147483648: must be a whole number"),
+        (lambda: blocks.shard(-1, 2), "number=-1: must be a whole number of at least 0."),
+        (lambda: blocks.shard(0, 0), "shards=0: must be a whole number of at least 1."),
+        (lambda: TableBlocks(3), "source='int': give a path, a data set of pyarrow, a list of frames, or a function"),
+    ]
+    for call, said in calls:
+        with pytest.raises(mm.InvalidInput) as caught:
+            call()
+        assert str(caught.value).startswith(said)
+
+
+def test_a_part_of_the_files_is_a_data_set_of_its_own(tmp_path: Path) -> None:
+    whole = TableBlocks(files(tmp_path), block=300)
+    second = whole.shard(1, 2)
+    assert (second.name, second.names, second.rows, second.block) == (whole.name, whole.names, 400, 300)
+    tables = list(second.tables(["x"]))
+    assert [(table.first, table.rows) for table in tables] == [(0, 300), (300, 100)]
+    numbers = np.concatenate([table.columns["x"].numbers for table in tables])
+    np.testing.assert_array_equal(numbers, TABLE["x"].to_numpy()[400:800].astype(float))
+    assert whole.rows == N  # as it was
+    assert whole.shard(0, 1).rows == N
+    assert [whole.shard(k, 3).rows for k in range(3)] == [400, 400, 200]
+
+
+@pytest.mark.parametrize("given", [None, 5])
+def test_features_of_a_libsvm_file_are_as_many_as_are_given(given: int | None, tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1\n-1 2:2 3:3\n1 1:1\n2 2:1\n")
+    blocks = TableBlocks(path, n_features=given, block=3)
+    width = given or 3
+    assert blocks.names == ("label", *map(str, range(1, width + 1)))
+    expected = np.zeros((4, width))
+    expected[[1, 1, 2, 3], [1, 2, 0, 1]] = [2, 3, 1, 1]
+    tables = list(blocks.tables())
+    assert [(table.first, table.rows, list(table.lines)) for table in tables] == [(0, 3, [1, 2, 3]), (3, 1, [4])]
+    found = np.concatenate([np.stack([c.numbers for c in table.columns.values()], axis=1) for table in tables])
+    np.testing.assert_array_equal(found, np.column_stack([[1, -1, 1, 2], expected]))
+    with pytest.raises(
+        mm.DataError, match=r"row 2 \(line 2\): '3:3' has feature index 3, above the largest allowed, 2"
+    ):
+        TableBlocks(path, n_features=2)
+
+
+def test_a_libsvm_file_is_made_dense_up_to_4096_features(tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1 4096:1\n")
+    (table,) = TableBlocks(path).tables(["4096", "4095"])
+    assert [column.numbers.tolist() for column in table.columns.values()] == [[1.0], [0.0]]
+    with pytest.raises(mm.DataError, match="has 4,097 features, and blocks are dense; up to 4,096 can be read so"):
+        TableBlocks(path, n_features=4097)
+
+
+def test_arrays_are_one_column_or_several(tmp_path: Path) -> None:
+    blocks = TableBlocks(file(tmp_path), block=600)
+    asked = blocks.arrays(one="x", several=["count", "x"], again=["x"])
+    assert (asked.name, asked.rows) == (blocks.name, N)
+    x, count = (TABLE[name].to_numpy().astype(float) for name in ("x", "count"))
+    found = list(asked.blocks())
+    assert [{name: array.shape for name, array in block.items()} for block in found] == [
+        {"one": (rows,), "several": (rows, 2), "again": (rows, 1)} for rows in (600, 400)
+    ]
+    np.testing.assert_array_equal(np.concatenate([block["one"] for block in found]), x)
+    np.testing.assert_array_equal(np.concatenate([block["several"] for block in found]), np.column_stack([count, x]))
+    np.testing.assert_array_equal(np.concatenate([block["again"] for block in found])[:, 0], x)
+    with pytest.raises(mm.DataError, match=r"no column 'y', asked for by arrays; Columns: 'x', 'count', 'kind'"):
+        blocks.arrays(one="x", other=["count", "y"])
+
+
+def test_the_last_of_frames_that_differ_is_told_by_its_number() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    alike = [frame, frame, frame]
+    assert TableBlocks(alike).rows == 6
+    for other, column in (
+        (frame.assign(c=1.0), "c"),
+        (frame.drop(columns="b"), "b"),
+        (frame[["b", "a"]], "b"),  # in another order
+    ):
+        said = f"frames: frame 3 has other columns than the first, such as '{column}'; make them alike"
+        with pytest.raises(mm.DataError, match=said):
+            TableBlocks([frame, frame, other])
+    with pytest.raises(mm.DataError, match="frames: has no rows; at least one was expected"):
+        TableBlocks([])
+
+
+def test_rows_of_frames_count_through_all_of_them() -> None:
+    """Whatever kind of frame, and cut into blocks."""
+    for make in (pd.DataFrame, pl.DataFrame, pa.table):
+        frames = [make({"x": [1.0, 2.0, 3.0]}), make({"x": [4.0, np.nan]})]
+        tables = list(TableBlocks(functools.partial(iter, frames), block=2).tables())
+        assert [(table.first, table.rows) for table in tables] == [(0, 2), (2, 1), (3, 2)]
+        numbers = np.concatenate([table.columns["x"].numbers for table in tables])
+        np.testing.assert_array_equal(numbers, [1, 2, 3, 4, np.nan])
+        assert tables[2].place(1) == "row 5"
+        with pytest.raises(mm.DataError, match="frames: row 5, column 'x': the value is missing"):
+            list(TableBlocks(frames, block=2).arrays(x="x").blocks())
+    counts = iter([2, 2, 3])
+    growing = TableBlocks(lambda: [pd.DataFrame({"x": np.zeros(next(counts))})])
+    assert sum(table.rows for table in growing.tables()) == 2
+    with pytest.raises(mm.DataError, match="frames: 2 rows were read at first and 3 now; the function must return"):
+        list(growing.tables())
+
+
+def test_an_address_that_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(mm.DataError, match=r"^file:///absent/here: nothing is at this address; check it"):
+        TableBlocks("file:///absent/here")
+    with pytest.raises(mm.DataError, match=r"none://a: is no data set that can be read \(Protocol not known: none"):
+        TableBlocks("none://a")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(mm.MissingDependency, match=r"the address file://x.*minmaxcon\[remote\]"):
+        TableBlocks("file://x")
+    with pytest.raises(mm.DataError, match=f"^{tmp_path / 'nothing'}: no such file; check the path"):
+        TableBlocks(tmp_path / "nothing")

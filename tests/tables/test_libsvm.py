@@ -193,3 +193,80 @@ def test_no_content_raises_another_error(tmp_path_factory: Any, content: bytes) 
 def test_an_index_that_does_not_rise_is_told_with_its_fault(index: int, fault: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"'{index}:2' has feature index {index}; {fault}"):
         read_libsvm(written(tmp_path, f"1 1:1 {index}:2\n"))
+
+
+def test_numbers_are_read_up_to_their_limits(tmp_path: Path) -> None:
+    path = written(tmp_path, "1 1:1e100 2:-1e100\n-1 2:1\n")
+    np.testing.assert_array_equal(read_libsvm(path).features.toarray(), [[1e100, -1e100], [0, 1]])
+    for value in ("1.0000001e100", "-1.0000001e100"):
+        said = rf"row 2 \(line 2\): feature index 1 has the value '{value}', which is too large, above 1e\+100; rescale"
+        with pytest.raises(DataError, match=said):
+            read_libsvm(written(tmp_path, f"1 1:1\n1 1:{value}\n"))
+    for index in ("1" + "0" * 18, "0" * 18 + "2"):  # of nineteen digits
+        rows = written(tmp_path, f"1 1:1\n1 {index}:1\n")
+        if index.startswith("0"):
+            np.testing.assert_array_equal(read_libsvm(rows).features.toarray(), [[1, 0], [0, 1]])
+        else:
+            with pytest.raises(DataError, match=f"has feature index {index}, above the largest allowed, {2**24};"):
+                read_libsvm(rows)
+    with pytest.raises(DataError, match="'00000000000000000002:1' is not of the form index:value"):
+        read_libsvm(written(tmp_path, "1 00000000000000000002:1\n"))
+
+
+def test_a_token_that_is_wrong_is_shown_in_forty_characters(tmp_path: Path) -> None:
+    for token, shown in (
+        (b"x" * 38, repr("x" * 38)),
+        (b"x" * 39, "'" + "x" * 36 + "..."),
+        (b"x" * 500, "'" + "x" * 36 + "..."),
+        (b"\xff:1", r"'\\xff:1'"),
+    ):
+        with pytest.raises(DataError) as caught:
+            read_libsvm(written(tmp_path, b"1 1:1\n1 " + token + b"\n"))
+        assert f"row 2 (line 2): {shown} is not of the form index:value; correct it." in str(caught.value)
+
+
+def test_limits_that_are_no_whole_numbers_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "1 1:1 5:1\n")
+    for name in ("n_features", "max_features", "max_line"):
+        for wrong in (0, 1.5, "1"):
+            with pytest.raises(InvalidInput, match=f"^{name}={wrong!r}: must be a whole number of at least 1"):
+                read_libsvm(path, **{name: wrong})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"^labelled=1: "):
+        read_libsvm(path, labelled=1)  # type: ignore[arg-type]
+    for limit, read in ((5, True), (4, False)):
+        if read:
+            assert read_libsvm(path, max_features=limit).features.shape == (1, 5)
+        else:
+            with pytest.raises(DataError, match="feature index 5, above the largest allowed, 4; correct it, or give"):
+                read_libsvm(path, max_features=limit)
+    assert read_libsvm(path, max_line=10).labels.tolist() == [1.0]
+    with pytest.raises(DataError, match="line 1 is longer than 9 bytes"):
+        read_libsvm(path, max_line=9)
+
+
+def test_few_features_need_not_occur(tmp_path: Path) -> None:
+    """Up to 65,536; of more one in a hundred, unless their number is given."""
+    assert read_libsvm(written(tmp_path, "1 65536:1\n")).features.shape == (1, 65_536)
+    path = written(tmp_path, "1 65537:1\n")
+    with pytest.raises(
+        DataError, match="largest feature index is 65,537, and only 1 features occur; number those that"
+    ):
+        read_libsvm(path)
+    assert read_libsvm(path, n_features=65_537).features.shape == (1, 65_537)
+
+
+def test_rows_are_kept_as_they_come(tmp_path: Path) -> None:
+    rows = read_libsvm(written(tmp_path, "\n2 3:1 5:2\n#\n-1\n0.5 1:4\n"))
+    assert (rows.features.indices.tolist(), rows.features.indptr.tolist()) == ([2, 4, 0], [0, 2, 2, 3])
+    assert (rows.features.data.tolist(), rows.labels.tolist(), rows.lines.tolist()) == (
+        [1, 2, 4],
+        [2, -1, 0.5],
+        [2, 4, 5],
+    )
+    assert (rows.features.dtype, rows.labels.dtype, rows.lines.dtype) == (np.float64, np.float64, np.int64)
+    assert rows.features.shape == (3, 5)
+    with pytest.raises(DataError, match="no row has a feature; lines of the form 'label index:value"):
+        read_libsvm(written(tmp_path, "1\n"))
+    assert read_libsvm(written(tmp_path, "1\n"), n_features=2).features.shape == (1, 2)
+    with pytest.raises(DataError, match="the file has no rows; lines of the form 'label index:value"):
+        read_libsvm(written(tmp_path, "#\n"), n_features=2)

@@ -409,8 +409,7 @@ def true_gap(
         Scores that are not finite, weights that are not positive, signs other than -1 and +1, lengths that differ, or
         no such metric.
     """
-    masks = resolve_metric(metric).masks(label, group)
-    return auc_gap(scores, (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3]), row_weight=row_weight)
+    return auc_gap(scores, *_pairs(scores, label, group, metric), row_weight=row_weight)
 
 
 def true_gap_with_interval(
@@ -426,6 +425,17 @@ def true_gap_with_interval(
 
     Arguments and errors are those of :func:`true_gap`; see :func:`minmaxcon.metrics.auc_gap_with_interval`.
     """
-    masks = resolve_metric(metric).masks(label, group)
-    pairs = (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3])
+    pairs = _pairs(scores, label, group, metric)
     return auc_gap_with_interval(scores, *pairs, confidence, row_weight=row_weight)
+
+
+def _pairs(scores: Any, label: Any, group: Any, metric: Any) -> tuple[tuple[Mask, Mask], tuple[Mask, Mask]]:
+    """Return the masks of both pairs; InvalidInput where there are other rows than scores."""
+    masks = resolve_metric(metric).masks(label, group)
+    try:
+        shape = np.shape(scores)
+    except ValueError:  # lists of several lengths, which are refused where they are read
+        shape = ()
+    if shape and shape[-1] != len(masks):
+        raise InvalidInput("scores", f"shape {shape}", f"there must be {len(masks)}, one for each label.")
+    return (masks[:, 0], masks[:, 1]), (masks[:, 2], masks[:, 3])
