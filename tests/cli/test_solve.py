@@ -110,6 +110,26 @@ def test_several_kappas_are_one_solve_in_the_order_given(
     assert {row["run"] for row in rows} == {"0", "1", "2"}
 
 
+def test_a_constraint_that_is_no_number_is_unknown_and_no_point_of_it_feasible(
+    solve_table: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its place; of the other run both are known."""
+    kind = type(mm.plugin("fair_auc"))
+    real, calls = kind.evaluate, []
+
+    def evaluate(self: Any, problem: mm.MinMaxProblem, x: Any) -> dict[str, Any]:
+        calls.append(x)
+        found = dict(real(self, problem, x))
+        return {**found, "values": [found["values"][0], math.nan]} if len(calls) == 1 else found
+
+    monkeypatch.setattr(kind, "evaluate", evaluate)
+    done = solve_table("--kappa", "0.5,0.3", "--quiet")
+    one, other = (line.split() for line in done.out.splitlines() if line.startswith("kappa "))
+    assert (one[2], one[4]) == ("budget", "unknown")
+    assert (other[2], float(other[4]) <= 0.0) == ("solved", True)
+    assert done.status == 1
+
+
 @pytest.mark.usefixtures("outlined")
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(
     solve_table: Callable[..., Any], tmp_path: Path
