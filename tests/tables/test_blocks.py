@@ -332,6 +332,10 @@ def test_numbers_that_are_none_are_named(tmp_path: Path) -> None:
         (lambda: TableBlocks(tmp_path / "rows.svm", n_features=2**31), "n_features=2147483648: must be a whole number"),
         (lambda: blocks.shard(-1, 2), "number=-1: must be a whole number of at least 0."),
         (lambda: blocks.shard(0, 0), "shards=0: must be a whole number of at least 1."),
+        (
+            lambda: TableBlocks(TABLE),
+            "source='Table': give a path, a data set of pyarrow, a list of frames, or a function",
+        ),
         (lambda: TableBlocks(3), "source='int': give a path, a data set of pyarrow, a list of frames, or a function"),
     ]
     for call, said in calls:

@@ -136,7 +136,7 @@ def test_the_delimiter_is_the_one_that_the_heading_has_most_of(
 
 
 def test_a_file_of_blocks_is_that_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks end after the row with which they have more characters than they may."""
+    """Blocks end after the row with which they have more characters than they may: 11, of rows of 8 or 9, or of 5."""
     rows = [f'{k},"t{k % 7}"' for k in range(50)]
     path = written(tmp_path, "x,t\n" + "\n".join(rows) + "\n")
     whole = read_source(path)
@@ -150,6 +150,11 @@ def test_a_file_of_blocks_is_that_of_one(tmp_path: Path, monkeypatch: pytest.Mon
         table = read_source(path)
         np.testing.assert_array_equal(table.columns["x"].numbers, whole.columns["x"].numbers)
         assert table.columns["t"].texts == whole.columns["t"].texts
+
+    five = formats.CsvRows(written(tmp_path, "x,t\n" + "123,4\n" * 7))
+    for size, counts in ((10, [3, 3, 1]), (9, [2, 2, 2, 1])):
+        monkeypatch.setattr(formats, "_BLOCK", size)
+        assert [len(starts) for _, starts in five.blocks(["x"])] == counts
 
 
 def test_a_row_of_several_lines_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,8 +191,15 @@ def test_the_columns_to_read_are_a_list_of_names(tmp_path: Path) -> None:
     for wanted, told in (("age", "wanted='age'"), (["age", 3], r"wanted\[1\]=3"), (3, "wanted=3")):
         with pytest.raises(InvalidInput, match=f"{told}: must be a list of names of columns, or None for all"):
             read_source(path, wanted)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="no column 'x', asked for by the columns to read;"):
-        read_source(path, ["x"])
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    for source, name in (
+        (path, str(path)),
+        (tmp_path / "rows.parquet", str(tmp_path / "rows.parquet")),
+        (TABLE, "data frame"),
+    ):
+        with pytest.raises(DataError, match=f"^{name}: no column 'x', asked for by the columns to read;") as caught:
+            read_source(source, ["x"])
+        assert caught.value.source == name
     table = read_source(path, ["job", "age"])
     assert list(table.columns) == ["job", "age"]
     assert (table.source, table.rows, table.first) == (str(path), 3, 0)

@@ -97,7 +97,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         held-out gap meets ``max_gap``.
     n_init : int
         For networks, how many random starts are trained from, which share the time limit; of the models that meet the
-        target the one of the best AUC is kept.
+        target the one of the best AUC is kept. Where there was no time for all, ``reason_`` says how many were made,
+        and the status is at best ``BUDGET``.
     early_stopping : bool
         For networks: whether the model is, of those that training passes with a training gap within the goal, the one
         of the best AUC on the held-out rows, which ``validation_fraction``, or ``X_val`` of :meth:`fit`, gives.
@@ -137,7 +138,8 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tells.
     time_limit : float, optional
         Seconds that a fit may take, after which it returns the best model so far; where that does not meet the target
-        the status is ``UNFINISHED``. A limit that is not reached changes nothing. The clock is looked at between steps:
+        the status is ``UNFINISHED``; so it is with ``demand="new_rows"`` for a limit that was not begun, which takes the
+        model of another one. A limit that is not reached changes nothing. The clock is looked at between steps:
         one that has begun is finished, and the models are measured.
     max_rows_per_cell : int
         Rows of each combination of label and group that :meth:`partial_fit` keeps.

@@ -19,7 +19,15 @@ from minmaxcon_problems.fair_auc.target.problem import Target, timed_out, used_u
 from .asked import Asked
 from .fitted import MISSED, Fitted
 
-__all__ = ["FitWarning", "told_of_groups", "told_of_new_rows", "told_of_overfitting", "warn_of", "with_reasons"]
+__all__ = [
+    "FitWarning",
+    "told_of_groups",
+    "told_of_new_rows",
+    "told_of_overfitting",
+    "warn_of",
+    "with_fewer_starts",
+    "with_reasons",
+]
 
 _KNOWN = 500
 """Rows of the smallest set behind a gap below which the reason of a fit says what the counts allow to be known."""
@@ -38,6 +46,18 @@ class FitWarning(ConvergenceWarning):  # type: ignore[misc]  # scikit-learn has 
 def with_reasons(fit: FairFit, told: Iterable[str]) -> FairFit:
     """Return the fit with more sentences in its reason."""
     return replace(fit, reason=" ".join([fit.reason, *filter(None, told)]))
+
+
+_FEWER_STARTS = "Starts made before the time limit of"
+
+
+def with_fewer_starts(fit: FairFit, made: int, asked: int, time_limit: float | None) -> FairFit:
+    """Return the best fit of the starts that were made, as one that ended early where there was no time for all."""
+    if made == asked:
+        return fit
+    early = {mm.Status.SOLVED: mm.Status.BUDGET, mm.Status.OUT_OF_REACH: mm.Status.UNFINISHED}
+    reason = f"{_FEWER_STARTS} {time_limit} s: {made} of {asked}. {fit.reason}"
+    return replace(fit, status=early.get(fit.status, fit.status), reason=reason)
 
 
 def told_of_new_rows(left: LeftOut, fit: FairFit, fewest: int) -> str:
@@ -123,6 +143,8 @@ def told_of_overfitting(fitted: Fitted, rows: LabelledData) -> str:
 
 def _more_work(fit: FairFit, asked: Asked) -> str:
     """Say how a search that ended early can go on; nothing where it did not, or where that was asked for."""
+    if _FEWER_STARTS in fit.reason:
+        return "Give a longer time_limit."
     if fit.status is mm.Status.UNFINISHED and asked.target.iterations is not None and used_up(fit.solution):
         return "Give a larger max_iter."
     if fit.status is not mm.Status.BUDGET or fit.solution.status is not mm.Status.BUDGET or asked.target.early_stopping:

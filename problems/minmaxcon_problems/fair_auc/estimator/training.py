@@ -21,7 +21,7 @@ from minmaxcon_problems.fair_auc.labelled import LabelledData, protected_option,
 from minmaxcon_problems.fair_auc.metrics import UNCONSTRAINED, single_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
 from minmaxcon_problems.fair_auc.target.fairest import fairest_near_best
-from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows, fit_path, fit_target
+from minmaxcon_problems.fair_auc.target.fit import FairFit, LeftOut, fit_new_rows_path, fit_path, fit_target
 from minmaxcon_problems.fair_auc.target.problem import NO_TARGET, Target
 
 from .asked import Asked, asked_of, model_of, signs_of, unbound
@@ -29,7 +29,14 @@ from .fitted import MISSED, Fitted
 from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import SENSITIVE, feature_names
-from .reasons import told_of_groups, told_of_new_rows, told_of_overfitting, warn_of, with_reasons
+from .reasons import (
+    told_of_groups,
+    told_of_new_rows,
+    told_of_overfitting,
+    warn_of,
+    with_fewer_starts,
+    with_reasons,
+)
 from .shrinkage import Shrinkage, check_magnitude, chosen_shrinkage
 
 __all__ = ["fit_rows", "fit_stream", "held_on_all", "train", "weighted_standardizer"]
@@ -152,8 +159,7 @@ def fit_rows(
         """Return the models held to some gaps, measured on the rows as they were given."""
         made: list[tuple[FairFit, LeftOut | None]]
         if folds:
-            targets = [replace(asked.target, max_gap=gap) for gap in gaps]
-            made = [fit_new_rows(rows, one, folds, row_weight=row_weight) for one in targets]
+            made = [*fit_new_rows_path(rows, asked.target, gaps, folds, row_weight=row_weight)]
         else:
             weights = {"row_weight": row_weight, "validation_weight": validation_weight}
             fits = [
@@ -161,7 +167,8 @@ def fit_rows(
                 for one in _starts(estimator, asked, width)
             ]
             by_auc = validation is None or asked.target.early_stopping
-            made = [(_best_start(same, by_auc), None) for same in zip(*fits, strict=True)]
+            begun = len(fits), int(estimator.n_init), asked.target.time_limit
+            made = [(with_fewer_starts(_best_start(same, by_auc), *begun), None) for same in zip(*fits, strict=True)]
         found = []
         for (fit, left), limit in zip(made, asked.gaps, strict=True):
             scores = fit.model.predict(fit.parameters, judged.features)

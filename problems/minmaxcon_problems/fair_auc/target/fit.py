@@ -29,7 +29,7 @@ from .problem import (
 )
 from .side_bounds import side_problem, solve_side_bounds
 
-__all__ = ["FairFit", "LeftOut", "fit_new_rows", "fit_path", "fit_target"]
+__all__ = ["FairFit", "LeftOut", "fit_new_rows", "fit_new_rows_path", "fit_path", "fit_target"]
 
 _TIGHTER = (1.0, 0.8, 0.6, 0.4, 0.2, 0.05)
 """Training targets, as shares of the target on held-out data; all are solved at once."""
@@ -252,6 +252,37 @@ def fit_new_rows(
         reason = f"The least gap on rows left out is {left.gap:.4g}, above the target {target.max_gap:g}."
         return replace(fit, status=mm.Status.OUT_OF_REACH, reason=reason), left
     return fit, left
+
+
+def fit_new_rows_path(
+    train: LabelledData,
+    target: Target,
+    gaps: Sequence[float],
+    folds: Sequence[tuple[Any, Any]],
+    *,
+    row_weight: Any = None,
+) -> list[tuple[FairFit, LeftOut]]:
+    """Return what :func:`fit_new_rows` finds of each of several targets, in the place of the target's own.
+
+    They share the time limit. Where no time is left to begin one, its model is that of the loosest target that was
+    begun and is as tight, else of the tightest, with the status ``UNFINISHED``.
+    """
+    target = replace(target, model=target.model_for(train)).started()
+    begun = dict[float, tuple[FairFit, LeftOut]]()
+    found = []
+    for gap in map(float, gaps):
+        if begun and target.over:
+            taken = max((one for one in begun if one <= gap), default=min(begun))
+            fit, left = begun[taken]
+            reason = (
+                f"The time limit of {target.time_limit} s was reached before this target was begun, and the model is"
+                f" that of the target {taken:g}. {fit.reason}"
+            )
+            found.append((replace(fit, max_gap=gap, status=mm.Status.UNFINISHED, reason=reason), left))
+        else:
+            begun[gap] = fit_new_rows(train, replace(target, max_gap=gap), folds, row_weight=row_weight)
+            found.append(begun[gap])
+    return found
 
 
 def _require_two(metric: FairnessMetric | MetricSet, masks: Any, rows: LabelledData) -> None:

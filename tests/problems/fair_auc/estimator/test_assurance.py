@@ -25,6 +25,7 @@ from minmaxcon_problems.fair_auc import FairAUCClassifier
 from minmaxcon_problems.fair_auc.estimator import training
 from minmaxcon_problems.fair_auc.estimator.asked import asked_of
 from minmaxcon_problems.fair_auc.estimator.inputs import sensitive_column
+from minmaxcon_problems.fair_auc.estimator.reasons import FitWarning
 from tests.problems.fair_auc.estimator.samples import Rows, biased_rows, every_pair, gap_by_pairs
 
 
@@ -259,6 +260,8 @@ def test_all_solves_of_a_fit_share_one_limit(settings: dict[str, Any], slow: Cal
     assert len(limits) <= (9 if linear else 6)  # no start begins when nothing is left
     if not linear:
         assert limits[0] <= 200.0
+        assert fair.status_ in {mm.Status.BUDGET, mm.Status.UNFINISHED}
+        assert f"Starts made before the time limit of 1000.0 s: {len(limits) // 2} of 5." in fair.reason_
     if "demand" in settings:
         assert fair.status_ is mm.Status.UNFINISHED
         assert "within the folds" in fair.reason_
@@ -282,6 +285,42 @@ def test_folds_leave_a_share_of_the_limit_to_the_model(
     cut = fitted(rows, time_limit=(taken + 1.0) / 2, **settings)
     assert "within the folds" in cut.reason_
     assert max(limits[-2:]) > 1e-6
+
+
+@pytest.mark.parametrize("gap, status, made", [(0.9, mm.Status.BUDGET, 2), (0.0, mm.Status.UNFINISHED, 1)])
+def test_starts_that_there_is_no_time_for_are_told(
+    gap: float, status: mm.Status, made: int, few: Rows, slow: Callable[[float], list[float]]
+) -> None:
+    """Whether the best of the others meets its limit or not, for which each is trained again from another one."""
+    limits = slow(400.0)
+    with pytest.warns(
+        FitWarning,
+        match=rf"^{status}: Starts made before the time limit of 1000.0 s: {made} of 3\. .* Give a longer time",
+    ):
+        found = fitted(few, model="mlp", n_init=3, max_gap=gap, max_iter=2, time_limit=1000.0)
+    assert len(limits) >= 2 * made
+    assert found.status_ is status
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_limit_that_there_is_no_time_to_begin_takes_the_model_of_another(
+    slow: Callable[[float], list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No solve begins when nothing is left."""
+    monkeypatch.setattr(training, "_FOLDS", 2)
+    monkeypatch.setattr(training, "_ROUNDS", 1)
+    limits = slow(400.0)
+    settings: dict[str, Any] = {"demand": "new_rows", "max_iter": 5, "time_limit": 1000.0}
+    path = fitted(biased_rows(300, 1), max_gap=[0.1, 0.3, 0.02], **settings).path_
+    assert len(limits) == 4  # two of a fold, two of the model
+    assert [one.max_gap for one in path] == [0.1, 0.3, 0.02]
+    assert [one.status_ for one in path] == [mm.Status.UNFINISHED] * 3
+    over = "The time limit of 1000.0 s was reached"
+    assert path[0].reason_.startswith(f"{over} within the folds.")
+    for one in path[1:]:
+        said = f"{over} before this target was begun, and the model is that of the target 0.1. {over} within the folds."
+        assert one.reason_.startswith(said)
+        np.testing.assert_array_equal(one.coef_, path[0].coef_)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

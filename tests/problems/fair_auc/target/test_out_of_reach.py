@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -185,3 +186,45 @@ def test_the_rows_that_the_target_is_about_decide_what_is_worse_than_chance(held
     assert found.auc.value > 0.5
     assert ("turned round" in found.reason) == held_out
     assert (found.train_auc.value < 0.5) == held_out
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is known of a fit."""
+
+    made_for: float
+    max_gap: float
+    status: mm.Status = mm.Status.SOLVED
+    reason: str = "It is so."
+
+
+@pytest.mark.parametrize("limit", [None, 2.5])
+def test_targets_that_there_is_no_time_to_begin_take_the_nearest_model(
+    limit: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of the loosest target that is as tight, else of the tightest: three of a second each are begun."""
+    now, until = [100.0], list[float | None]()
+
+    def one_second(_: Any, target: Target, folds: Any, *, row_weight: Any) -> Any:
+        assert (folds, row_weight) == ("folds", "weights")
+        until.append(target.until)
+        now[0] += 1.0
+        return Made(target.max_gap, target.max_gap), f"left out of {target.max_gap:g}"
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(fit, "fit_new_rows", one_second)
+    gaps = [0.3, 0.02, 0.1, 0.2, 0.4, 0.01]
+    target = Target(metric="group", max_gap=1.0, time_limit=limit)
+    found = fit.fit_new_rows_path(labelled(biased_rows(60, 0)), target, gaps, "folds", row_weight="weights")  # type: ignore[arg-type]
+    assert [one.max_gap for one, _ in found] == gaps
+    taken = [0.3, 0.02, 0.1] + ([0.1, 0.3, 0.02] if limit else gaps[3:])
+    assert [(one.made_for, left) for one, left in found] == [(gap, f"left out of {gap:g}") for gap in taken]
+    assert until == ([102.5] * 3 if limit else [None] * 6)
+    for k, (one, _) in enumerate(found):
+        if limit is None or k < 3:
+            assert (one.status, one.reason) == (mm.Status.SOLVED, "It is so.")
+        else:
+            said = (
+                "The time limit of 2.5 s was reached before this target was begun, and the model is that of the target"
+            )
+            assert (one.status, one.reason) == (mm.Status.UNFINISHED, f"{said} {taken[k]:g}. It is so.")
