@@ -138,6 +138,7 @@ def of_core(use: Tried) -> list[Call]:
         (core.estimate_modulus, {"problem": problem, **looked}),
         (core.proved, {"problem": problem, **multipliers}),
         (core.solution_point, {"problem": problem, "x": x}),
+        (core.Proximal, {"center": x, "weight": 1.0}),
         (core.proved_of_runs, {"problem": problem, **{name: [value] for name, value in multipliers.items()}}),
         (core.proved_distance, {"problem": problem, "x": x, **multipliers, "neighbour": (1.0, x)}),
         (core.allowed_fall, {"problem": use.target, "x": use.target.start, "multipliers": np.zeros(3)}),
@@ -158,6 +159,7 @@ def of_data(_: Tried) -> list[Call]:
         (data.stratified_split_indices, {"strata": [0, 1] * 10, "fractions": (0.5, 0.5), "seed": 0}),
         (data.Standardizer.fit, {"features": np.eye(3)}),
         (data.Standardizer(np.zeros(3), np.ones(3)).transform, {"features": np.eye(3)}),
+        (data.Standardizer(np.zeros(3), np.ones(3)).fold, {"weight": np.ones(3)}),
     ]
 
 
@@ -441,6 +443,9 @@ def points_of(use: Tried) -> list[tuple[Call, str]]:
     found: list[tuple[Call, str]] = [
         ((mm.MinMaxProblem, {**parts, "start": use.x}), "start"),
         ((use.problem.with_proximal, {"center": use.x, "weight": 1.0}), "center"),
+        ((core.Proximal, {"center": use.x, "weight": 1.0}), "center"),
+        ((core.Proximal, {"center": np.zeros((1, 1)), "weight": np.ones(1)}), "weight"),
+        ((data.Standardizer(np.zeros(3), np.ones(3)).fold, {"weight": np.ones(3)}), "weight"),
         ((mm.solve, {**at, "solver": use.solver, "x0": use.x, "budget": 50}), "x0"),
         ((mm.kkt_residual, {**at, "x": use.x, "multipliers": [1.0]}), "x"),
         ((mm.estimate_modulus, {**at, "around": use.x, "pairs": 1, "rounds": 0}), "around"),

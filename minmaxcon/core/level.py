@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import Array, namespace, to_numpy
+from minmaxcon.checks import finite_array
 from minmaxcon.core.constraint import ConstraintFamily, Evaluation, check_evaluation, check_real
 from minmaxcon.core.source import Source, in_double
 from minmaxcon.geometry import DistanceGenerator, DualPoint, PerspectiveGenerator
@@ -32,6 +33,11 @@ class Proximal:
     weight : float or ndarray (R,)
         :math:`\hat\rho > 0`, one for all runs or one each.
 
+    Raises
+    ------
+    InvalidInput
+        If one is no finite, real number or array of them.
+
     Examples
     --------
     >>> import numpy as np
@@ -43,6 +49,13 @@ class Proximal:
 
     center: Any
     weight: Any
+
+    def __post_init__(self) -> None:
+        """Refuse what is no real number; traced arrays have no values yet."""
+        for name in ("center", "weight"):
+            value = getattr(self, name)
+            if not (hasattr(value, "dtype") and namespace(value).traced):
+                finite_array(name, value, "must be finite, of real numbers.")
 
     @property
     def least(self) -> float:

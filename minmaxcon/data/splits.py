@@ -231,8 +231,19 @@ class Standardizer:
             In raw units.
         offset : float or array (R,)
             To be added to every score.
+
+        Raises
+        ------
+        InvalidInput
+            The weight holds other than finite real numbers, or not one for each feature.
         """
-        raw = np.asarray(weight) / self.scale
+        remedy = (
+            f"must hold {len(self.scale)} finite real numbers, one for each feature, or a row of them for each run."
+        )
+        found = finite_array("weight", weight, remedy)
+        if found.ndim not in (1, 2) or found.shape[-1] != len(self.scale):
+            raise InvalidInput("weight", f"shape {found.shape}", remedy)
+        raw = found / self.scale
         return raw, -(raw @ self.mean)
 
 

@@ -355,7 +355,7 @@ def _read_frame(frame: Any, wanted: Sequence[str] | None, by: str) -> Table:
     rows = len(next(iter(series.values()), ()))
     if rows:
         for builder in builders:
-            builder.add(_arrow(series[builder.name]))
+            builder.add(_arrow(series[builder.name], builder.name))
     return _built(_FRAME, builders, rows)
 
 
@@ -378,11 +378,15 @@ def _series(frame: Any) -> dict[str, Any]:
     return {str(column.name): column for column in table.iter_columns()}
 
 
-def _arrow(series: Any) -> Any:
-    """Return a narwhals series as an Arrow array; objects of several kinds as texts."""
+def _arrow(series: Any, name: str) -> Any:
+    """Return a narwhals series as an Arrow array; objects of several kinds as texts. Complex numbers are refused."""
     import pyarrow as pa
 
     try:
         return series.to_arrow()
     except pa.ArrowException:
-        return pa.array([None if value is None else str(value) for value in series.to_list()])
+        values = series.to_list()
+    if any(isinstance(value, complex | np.complexfloating) for value in values):
+        need = f"column {shown(name)} is of complex numbers; turn it into real numbers or text, or remove it."
+        raise DataError(_FRAME, need, name)
+    return pa.array([None if value is None else str(value) for value in values])

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from minmaxcon.errors import DataError, InvalidInput
-from minmaxcon.tables import column_names, file_format, formats, read_source, read_texts
+from minmaxcon.tables import TableBlocks, column_names, file_format, formats, read_source, read_texts
 
 from .files import written
 
@@ -204,6 +204,30 @@ def test_the_columns_to_read_are_a_list_of_names(tmp_path: Path) -> None:
     assert list(table.columns) == ["job", "age"]
     assert (table.source, table.rows, table.first) == (str(path), 3, 0)
     assert table.columns["job"].name == "job"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1 + 2j, 3]),
+        np.array([1, 3], dtype=np.complex64),
+        pd.array([1 + 2j, 3]),
+        pd.Series(["a", 1j], dtype=object),
+        pd.Series([1.5, np.complex64(1)], dtype=object),
+        pd.Series([1j, 2.0], dtype="category"),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_complex_numbers_of_a_frame_are_refused(column: Any) -> None:
+    """Whether all are or one among others, and whatever their imaginary part."""
+    frame = pd.DataFrame({"x": [1.0, 2.0], "z": column})
+    for read in (read_source, lambda frame: next(TableBlocks([frame]).tables())):
+        with pytest.raises(
+            DataError, match=r"^data frame: column 'z' is of complex numbers; turn it into real"
+        ) as caught:
+            read(frame)
+        assert caught.value.column == "z"
+    assert read_source(frame, ["x"]).rows == 2
 
 
 def test_objects_of_several_kinds_are_texts() -> None:

@@ -138,9 +138,9 @@ class FairAUCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tells.
     time_limit : float, optional
         Seconds that a fit may take, after which it returns the best model so far; where that does not meet the target
-        the status is ``UNFINISHED``; so it is with ``demand="new_rows"`` for a limit that was not begun, which takes the
-        model of another one. A limit that is not reached changes nothing. The clock is looked at between steps:
-        one that has begun is finished, and the models are measured.
+        the status is ``UNFINISHED``. So it is with ``demand="new_rows"`` for a limit that was not begun, which takes
+        the model of another one. A time limit that is not reached changes nothing. The clock is looked at between
+        steps: one that has begun is finished, and the models are measured.
     max_rows_per_cell : int
         Rows of each combination of label and group that :meth:`partial_fit` keeps.
     random_state : int, RandomState or None
