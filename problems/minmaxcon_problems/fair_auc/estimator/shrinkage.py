@@ -289,11 +289,16 @@ class _DenseRows:
 
 
 class _SparseRows:
-    """The same of CSR rows: they are not centred, and no feature that all rows lack takes memory."""
+    """The same of CSR rows: they are not centred, and no feature that all rows lack takes memory.
+
+    Features without a zero in a class are counted from one of its values: of squares little would be left where a mean
+    is far larger than the deviations, and a feature with zeros has no such mean.
+    """
 
     def __init__(self, classes: Sequence[Any], weights: Sequence[Any], sizes: Sequence[float]) -> None:
-        used, places = np.unique(np.concatenate([part.indices for part in classes]), return_inverse=True)
-        self.rows = vstack(classes, format="csr", dtype=np.float64)
+        shifted = [_shifted(part) for part in classes]
+        used, places = np.unique(np.concatenate([part.indices for part, _ in shifted]), return_inverse=True)
+        self.rows = vstack([part for part, _ in shifted], format="csr")
         self.rows = csr_matrix((self.rows.data, places, self.rows.indptr), shape=(self.rows.shape[0], len(used)))
         self.side = np.repeat([0, 1], [part.shape[0] for part in classes])
         shares = np.concatenate([weight / weight.sum() for weight in weights])
@@ -303,8 +308,9 @@ class _SparseRows:
         self.means = self.shares.T @ self.rows
         squares = (shares * factor) @ self.rows.power(2)
         self.variances = 0.5 * (squares - factor[[0, -1]] @ self.means**2)
-        self.rounding = 0.5 * len(shares) * _ROUNDING * squares
-        self.delta = self.means[1] - self.means[0]
+        first = np.array([shift[used] for _, shift in shifted])
+        self.rounding = 0.5 * (len(shares) * _ROUNDING * squares + ((_ROUNDING * first) ** 2).sum(axis=0))
+        self.delta = (first[1] - first[0]) + (self.means[1] - self.means[0])
         lost = self.variances <= self.rounding
         self.rows.data[lost[self.rows.indices]] = 0.0
         self.means[:, lost] = self.variances[lost] = 0.0
@@ -326,6 +332,15 @@ class _SparseRows:
         return (columns * self.scale[:, None]).T @ self.rows  # columns are of centred rows: means fall out
 
 
+def _shifted(rows: Any) -> tuple[Any, Any]:
+    """Return CSR rows less the first value of each column without a zero, and these values (d,), 0 of other columns."""
+    rows = csr_matrix(rows, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    first = np.where(rows.getnnz(axis=0) == rows.shape[0], rows[0].toarray().ravel(), 0.0)
+    rows.data -= first[rows.indices]
+    return rows, first
+
+
 def _dense(rows: Any) -> Any:
     return np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=np.float64)
 
@@ -344,15 +359,17 @@ def _centred(rows: Any, weight: Any, size: float) -> tuple[Any, Any, Any]:
 def _moments(rows: Any, weight: Any, size: float) -> tuple[Any, Any, Any]:
     """Return the covariance of rows, their mean, and what rounding may have left of each variance.
 
-    CSR rows are not centred, which leaves more: sums of equal squares lose with every row.
+    CSR rows are not centred but counted from one of them where they have no zero, which leaves more: sums of equal
+    squares lose with every row.
     """
     if not hasattr(rows, "tocsr"):
         centred, mean, rounding = _centred(rows, weight, size)
         return centred.T @ centred, mean, rounding
-    rows, share = rows.astype(np.float64), weight / weight.sum()
+    (rows, first), share = _shifted(rows), weight / weight.sum()
     mean = np.asarray(rows.T @ share).ravel()
     squares = np.asarray((rows.T @ rows.multiply(share[:, None])).todense())
-    return (squares - np.outer(mean, mean)) * (size / (size - 1.0)), mean, len(share) * _ROUNDING * np.diagonal(squares)
+    rounding = len(share) * _ROUNDING * np.diagonal(squares) + (_ROUNDING * first) ** 2
+    return (squares - np.outer(mean, mean)) * (size / (size - 1.0)), first + mean, rounding
 
 
 def _eigen(matrix: Any, rounding: Any) -> tuple[Any, Any]:

@@ -195,6 +195,26 @@ def test_constant_features_and_offsets_change_nothing(sparse: bool, wide: bool) 
         assert (found.alpha, found.auc) == (found.alphas[-1], 0.5)
 
 
+@pytest.mark.parametrize("way", ["of_features", "of_rows"])
+@pytest.mark.parametrize("offset", [2.0**17, 2.0**24, 2.0**30])
+def test_means_of_many_deviations_lose_no_digits(way: str, offset: float) -> None:
+    """Of sparse features beside others, in both classes or in one; the offsets are added without rounding."""
+    rows, noise = drawn(40, 60, 0), np.array([0.01, 1.0, 30.0])
+    X = np.rint(rows.X * 2**16) / 2**16
+    X[:, 30:] *= np.random.default_rng(1).random((40, 30)) < 0.3
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 40)
+    away = rows._replace(X=X + offset * (np.arange(60) < 20) * np.where(np.arange(60) % 2, 1.0, -1.0))
+    near = spectrum(rows._replace(X=X), way, 0, False, weight)
+    found = spectrum(away, way, 0, True, weight)
+    for mine, first in zip(found.estimated(noise), near.estimated(noise), strict=True):
+        np.testing.assert_allclose(mine, first, atol=1e-6)
+    assert found.unit == pytest.approx(near.unit, rel=1e-9)
+    far = X.copy()
+    far[rows.y == 1, 3] += offset  # tells the classes apart
+    ways = [spectrum(rows._replace(X=far), way, 0, sparse, weight).estimated(noise) for sparse in (False, True)]
+    np.testing.assert_allclose(ways[1][0], ways[0][0], rtol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:The model gives all rows one score")
 def test_fits_stand_offsets_and_constant_features() -> None:
     X, y, group = drawn(200, 4, 2)
