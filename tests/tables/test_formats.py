@@ -171,18 +171,21 @@ def test_a_row_of_several_lines_is_read_up_to_a_limit(tmp_path: Path, monkeypatc
 
 def test_a_large_parquet_file_is_compared_with_its_rows(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight bytes a cell: 3 rows of 2 columns are 48 bytes, which it is looked at from one byte less on."""
-    asked = list[tuple[float, int]]()
-    monkeypatch.setattr(formats, "check_ratio", lambda _, size, packed: asked.append((size, packed)))
-    for looked_at, expected in ((48, []), (47, [(48.0, parquet.stat().st_size)])):
+    asked = list[tuple[str, float, int]]()
+    monkeypatch.setattr(formats, "check_ratio", lambda *told: asked.append(told))
+    for looked_at, expected in ((48, []), (47, [(str(parquet), 48.0, parquet.stat().st_size)])):
         monkeypatch.setattr(formats, "_LOOKED_AT", looked_at)
         read_source(parquet, ["age", "job"])
         assert asked == expected
 
 
-def test_a_frame_without_columns_or_rows_has_no_data() -> None:
-    for frame in (pd.DataFrame(), pd.DataFrame({"a": []}), pa.table({"a": pa.array([], pa.float64())})):
-        with pytest.raises(DataError, match="data frame: there is a heading but no data row"):
-            read_source(frame)
+def test_a_source_without_columns_or_rows_has_no_data(tmp_path: Path) -> None:
+    nothing, path = pa.table({"a": pa.array([], pa.float64())}), tmp_path / "rows.parquet"
+    pq.write_table(nothing, path)
+    for source in (pd.DataFrame(), pd.DataFrame({"a": []}), nothing, path, written(tmp_path, "a\n")):
+        name = str(source) if isinstance(source, Path) else "data frame"
+        with pytest.raises(DataError, match=f"^{name}: there is a heading but no data row; at least one was expected"):
+            read_source(source)
     assert read_source(pd.DataFrame({"a": [1.0], "b": [2.0]}), ["b"]).columns.keys() == {"b"}
 
 
