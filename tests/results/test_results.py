@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_info
 import minmaxcon as mm
 from minmaxcon import core
 from minmaxcon.errors import DataError
+from minmaxcon.files import installed_version
 from minmaxcon.results import records
 from minmaxcon.results.records import CertificateRecord, RunRecord, RunsRecord, plain, read_result, to_json, versions
 from tests import cases
@@ -337,12 +338,8 @@ def test_the_versions_are_those_that_are_installed() -> None:
 
 
 def test_a_package_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(name: str) -> str:
-        if name == "torch":
-            raise metadata.PackageNotFoundError(name)
-        return "1.2.3"
-
-    monkeypatch.setattr(records, "version", version)
+    assert installed_version("no-such-package-of-minmaxcon") is None
+    monkeypatch.setattr(records, "installed_version", lambda name: None if name == "torch" else "1.2.3")
     monkeypatch.setattr(records, "threadpool_info", list)
     monkeypatch.setattr(records.np, "show_config", lambda **_: None)
     found = versions()
