@@ -120,12 +120,15 @@ class Case:
         Whether it has a cvxpy form.
     outer : int
         Outer steps that IQRC takes to come near the optimum.
+    query : int
+        Steps of the first query of SFLS: few are quickest where functions are smooth, many where they have kinks.
     """
 
     build: Callable[[], mm.MinMaxProblem]
     convex: bool = True
     reference: bool = True
     outer: int = 6
+    query: int = 100
 
 
 PROBLEMS: dict[str, Case] = {
@@ -154,17 +157,19 @@ PROBLEMS: dict[str, Case] = {
     "mean_gap": Case(
         lambda: mm.MinMaxProblem(
             HalfSquare(), [MeanGap(0.2), Linear(1.0)], mm.Ball(3, 6.0), finite("points", "costs", "contrast")
-        )
+        ),
+        query=400,
     ),
-    "cvar": Case(cvar),
+    "cvar": Case(cvar, query=400),
     "fair_regression": Case(lambda: mm.load_problem("fair_regression")),
-    "group_dro": Case(lambda: mm.load_problem("group_dro")),
-    "neyman_pearson": Case(lambda: mm.load_problem("neyman_pearson")),
-    "worst_group_loans": Case(lambda: mm.load_problem("worst_group")),
-    "cvar_portfolio": Case(lambda: mm.load_problem("cvar_portfolio", assets=6, scenarios=400), outer=10),
+    "group_dro": Case(lambda: mm.load_problem("group_dro"), query=400),
+    "neyman_pearson": Case(lambda: mm.load_problem("neyman_pearson"), query=400),
+    "worst_group_loans": Case(lambda: mm.load_problem("worst_group"), query=400),
+    "cvar_portfolio": Case(lambda: mm.load_problem("cvar_portfolio", assets=6, scenarios=400), outer=10, query=400),
     "group_parity": Case(lambda: mm.load_problem("group_parity", rows=400, radius=1.0)),
     "robust_diet": Case(
-        lambda: mm.load_problem("robust_diet", nutrients=("energy", "protein", "calcium", "vitamin_c"), samples=200)
+        lambda: mm.load_problem("robust_diet", nutrients=("energy", "protein", "calcium", "vitamin_c"), samples=200),
+        query=400,
     ),
     "toy": Case(lambda: mm.load_problem("toy", samples=200)),
     "portfolio": Case(portfolio),
@@ -212,7 +217,7 @@ class SolverCase:
 SOLVERS: dict[str, SolverCase] = {
     "sfls": SolverCase(lambda: mm.SFLS(oracle=mm.SMD(steps=400, batch_size=60), tolerance=0.02)),
     "iqrc": SolverCase(
-        lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=200, batch_size=60), levels=3), iterations=6)
+        lambda: mm.IQRC(oracle=mm.SFLS(oracle=mm.SMD(steps=100, batch_size=60), levels=3), iterations=6)
     ),
     "conex": SolverCase(
         lambda: mm.ConEx(steps=900, batch_size=60, evaluations=6), keeps_feasible=False, convex_only=True

@@ -41,6 +41,8 @@ def solved(name: str, solver: str) -> mm.Solution:
     chosen = cases.SOLVERS[solver]()
     if isinstance(chosen, mm.IQRC):
         chosen.iterations = cases.PROBLEMS[name].outer
+    elif isinstance(chosen, mm.SFLS):
+        chosen.oracle = mm.SMD(steps=cases.PROBLEMS[name].query, batch_size=60)
     return mm.solve(cases.problem(name), chosen, seed=0)
 
 
