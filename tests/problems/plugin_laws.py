@@ -130,7 +130,7 @@ def evaluation_agrees(plugin: mm.ProblemPlugin, problem: mm.MinMaxProblem) -> tu
 
 def solver_reaches(problem: mm.MinMaxProblem, best: Any, oracle: mm.Oracle | None = None) -> mm.Solution:
     """Every run ends feasible, within 2% of r_0 - f*, with a certificate that holds of the optimum ``best``."""
-    oracle = mm.SMD(steps=400, batch_size=60) if oracle is None else oracle
+    oracle = mm.SMD(steps=100, batch_size=60) if oracle is None else oracle
     solution = mm.solve(problem, mm.SFLS(oracle=oracle, tolerance=0.02), seed=0)
     runs = [solution] if problem.runs is None else [solution[j] for j in range(problem.runs)]
     for run, optimum in zip(runs, np.ravel(best).tolist(), strict=True):

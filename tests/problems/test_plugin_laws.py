@@ -41,7 +41,10 @@ GALLERY = {
     "group_parity": Case({"bound": [0.1, 0.3]}, "norm", {"rows": 400}, {"rows": 200}),
     "neyman_pearson": Case({"bound": [0.3, 0.5]}, "error_0"),
     "robust_diet": Case(
-        {"need": [0.8, 1.0]}, "cost", {"nutrients": ("energy", "protein", "calcium", "vitamin_c"), "samples": 200}
+        {"need": [0.8, 1.0]},
+        "cost",
+        {"nutrients": ("energy", "protein", "calcium", "vitamin_c"), "samples": 200},
+        oracle=mm.SMD(steps=400, batch_size=60),
     ),
     "toy": Case({"bound": [0.5, 1.0, 1.5]}, "distance_to_target", {"samples": 200}, {"samples": 50}),
     "worst_group": Case({"bound": [0.65, 0.68]}, "worst_error"),

@@ -42,7 +42,7 @@ def test_the_reference_solves_the_same_problem() -> None:
 
 
 def test_the_solver_reaches_it() -> None:
-    laws.solver_reaches(problem(), optimum())
+    laws.solver_reaches(problem(), optimum(), mm.SMD(steps=400, batch_size=60))  # short queries take longer
 
 
 def test_no_error_of_the_table_within_the_ball_makes_the_diet_insufficient() -> None:
