@@ -135,7 +135,7 @@ def test_who_declares_no_convexity_gets_no_lower_bound(place: str) -> None:
     silent: Any = Silent() if place == "objective" else [Silent()]
     problem = replace(cases.quadratic(), **{place: silent})
     assert problem.modulus == np.inf
-    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300), levels=3), seed=0)
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=100), levels=3), seed=0)
     assert solution.feasible
     assert (solution.status, solution.certificate.lower) == (mm.Status.BUDGET, -np.inf)
     assert "convex = True" in solution.reason
@@ -144,7 +144,7 @@ def test_who_declares_no_convexity_gets_no_lower_bound(place: str) -> None:
     Claimed = type("Claimed", (Silent,), {"convex": True})
     claimed: Any = Claimed() if place == "objective" else [Claimed()]
     assert (
-        mm.solve(replace(problem, **{place: claimed}), mm.SFLS(oracle=mm.SMD(steps=300)), seed=0).status
+        mm.solve(replace(problem, **{place: claimed}), mm.SFLS(oracle=mm.SMD(steps=100)), seed=0).status
         is mm.Status.SOLVED
     )
 

@@ -17,7 +17,7 @@ from tests.problem_library import HalfSquare, Linear
 
 Array = Any
 
-QUICK = mm.SMD(steps=300, batch_size=40)
+QUICK = mm.SMD(steps=100, batch_size=40)
 
 
 def constant_features(value: float) -> mm.MinMaxProblem:

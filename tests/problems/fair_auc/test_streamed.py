@@ -119,7 +119,7 @@ def test_scores_that_rounding_alone_tells_apart_are_one_score(large: Any) -> Non
 def test_a_solve_of_a_sorted_file_is_as_good_as_one_in_memory(folder: Path, large: Any) -> None:
     rows = in_memory(large)
     plain = build_problem(Dataset("drawn", rows, None, rows), resolve_metric("inter_group"), 0.05)
-    solver = mm.SFLS(oracle=mm.SMD(steps=500), tolerance=0.02)
+    solver = mm.SFLS(oracle=mm.SMD(steps=100), tolerance=0.02)
     streamed = mm.load_problem("fair_auc", data=folder, **COLUMNS, kappa=0.05, seed=3)
     one, other = mm.solve(streamed, solver), mm.solve(plain, solver)
     assert one.status is other.status is mm.Status.SOLVED

@@ -301,7 +301,7 @@ def test_c1_and_c2_of_one_are_refused_for_every_kappa_below_one() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_least_kappa_itself_leaves_no_room(dtype: str) -> None:
     problem = fair_auc("inter_group", 0.0, dtype=dtype)
-    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=300, batch_size=20)))
+    solution = mm.solve(problem, mm.SFLS(oracle=mm.SMD(steps=100, batch_size=20)))
     assert solution.status is mm.Status.NOT_STRICTLY_FEASIBLE
     assert solution.constraints == pytest.approx(0.0, abs=1e-3)
 
