@@ -66,10 +66,14 @@ def build_app(words: Sequence[str] = ()) -> App:
         suppress_keyboard_interrupt=False,
     )
     asked = next((word for word in words if not word.startswith("-")), None)
-    for name, own in _OF_A_PROBLEM.items():
-        app.command(with_options(own, _problem(words) if name == asked else None))
-    of_a_model = predict.model_options(words) if asked == "predict" else (None, ())
-    app.command(with_options(predict.predict, *of_a_model))
+    for name, built_in in {**_OF_A_PROBLEM, "predict": predict.predict}.items():
+        if asked not in (None, name):  # its signature, which takes a while to read, is of no use
+            summary = (built_in.__doc__ or "").partition("\n")[0]
+            app.command(f"{built_in.__module__}:{built_in.__name__}", name=name, help=summary)
+        elif name == "predict":
+            app.command(with_options(built_in, *(predict.model_options(words) if asked else (None, ()))))
+        else:
+            app.command(with_options(built_in, _problem(words) if asked else None))
     for own in _OTHERS:
         app.command(own)
     for name, command in command_points().items():

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -258,7 +258,8 @@ def _read_names(_type: Any, tokens: Any) -> list[str]:
     return [part.strip() for part in tokens[0].value.split(",")]
 
 
-def _descriptions(docstring: str) -> dict[str, str]:
+@lru_cache(maxsize=32)
+def _descriptions(docstring: str) -> Mapping[str, str]:
     """Return what a numpydoc docstring says of each parameter, as plain text; names may share a description."""
     from docstring_parser import DocstringStyle, parse
 
