@@ -51,8 +51,10 @@ def put_runs(whole: Any, runs: Any, part: Any) -> Any:
 def where_runs(flags: Any, new: Any, old: Any) -> Any:
     """Return the rows of ``new`` where ``flags`` hold, booleans (R,) or (R, 1) of any engine, else those of ``old``.
 
-    What is no array, such as a number of steps, is that of ``new``.
+    What is no array, such as a number of steps, is that of ``new``. Where all flags hold, ``new`` itself is returned.
     """
+    if type(flags) is np.ndarray and flags.all():  # most often: it takes a tenth of the time of a copy
+        return new
     return _each(lambda new, old: namespace(old).where(mask_of(flags, old), new, old), new, old)
 
 
