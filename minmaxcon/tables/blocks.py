@@ -154,13 +154,13 @@ class _Arrays:
             }
 
 
-def _table(source: str, names: Sequence[str], cells: Iterable[Any], rows: int, first: int) -> Table:
+def _table(source: str, names: Sequence[str], cells: Iterable[Any], rows: int, first: int, lines: Any = None) -> Table:
     columns = {}
     for name, column in zip(names, cells, strict=True):
         builder = ColumnBuilder(name, source)
         builder.add(column)
         columns[name] = builder.build()
-    return Table(source, columns, rows, None, first)
+    return Table(source, columns, rows, lines, first)
 
 
 class _Arrow:
@@ -341,12 +341,11 @@ class _Csv:
     def tables(self, wanted: Sequence[str], block: int) -> Iterator[Table]:
         first = 0
         for columns, starts in self._file.blocks(wanted):
-            lines = np.array(starts, dtype=np.int64)
+            lines = np.array(starts)
             for begin in range(0, len(lines), block):
                 mine = lines[begin : begin + block]
                 cells = [column.slice(begin, block) for column in columns]
-                table = _table(self.name, wanted, cells, len(mine), first)
-                yield Table(self.name, table.columns, table.rows, mine, first)
+                yield _table(self.name, wanted, cells, len(mine), first, mine)
                 first += len(mine)
 
 

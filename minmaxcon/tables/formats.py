@@ -202,7 +202,7 @@ def _read_csv(path: str | Path, source: str, wanted: Sequence[str] | None, by: s
         for builder, cells in zip(builders, columns, strict=True):
             builder.add(cells)
         starts.extend(numbers)
-    return _built(source, builders, len(starts), np.array(starts, dtype=np.int64))
+    return _built(source, builders, len(starts), np.array(starts))
 
 
 class CsvRows:

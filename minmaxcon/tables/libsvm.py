@@ -193,7 +193,7 @@ def read_libsvm(
         raise DataError(
             source_name(path), "the file has no rows; lines of the form 'label index:value ...' were expected."
         )
-    columns = np.array(indices, dtype=np.int32) - 1
+    columns = np.array(indices) - 1
     width = int(columns.max(initial=-1)) + 1 if n_features is None else limit
     if not width:
         raise DataError(
@@ -202,4 +202,4 @@ def read_libsvm(
     if n_features is None and width > _DENSE:
         _check_occurring(source_name(path), width, int(np.unique(columns).size))
     matrix = csr_array((np.array(values), columns, np.array(ends)), shape=(len(lines), width))
-    return LibsvmRows(matrix, np.array(labels), np.array(lines, dtype=np.int64))
+    return LibsvmRows(matrix, np.array(labels), np.array(lines))

@@ -7,6 +7,7 @@ import gzip
 import struct
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,35 @@ def test_libsvm_files(tmp_path: Path) -> None:
     path.write_text("1 5000:1\n")
     with pytest.raises(mm.DataError, match="has 5,000 features, and blocks are dense"):
         TableBlocks(path)
+
+
+class Part:
+    """A part of a data set that has no path, and fewer rows than it says."""
+
+    def __init__(self, **columns: list[Any]) -> None:
+        self.table = pa.table(columns)
+        self.physical_schema = self.table.schema
+
+    def count_rows(self) -> int:
+        return self.table.num_rows + 1
+
+    def to_batches(self, **_: Any) -> list[Any]:
+        return self.table.to_batches()
+
+
+def test_a_part_without_a_path_is_told_by_the_data_set() -> None:
+    parts = [Part(x=[1.0, 2.0]), Part(x=[3.0])]
+    blocks = TableBlocks(SimpleNamespace(get_fragments=lambda: parts))
+    assert (blocks.name, blocks.rows) == ("data set", 5)
+    with pytest.raises(mm.DataError) as caught:
+        list(blocks.tables())
+    said = "data set: data set cannot be read after row 2 (it claims 3 rows and holds 2); export it again."
+    assert str(caught.value) == said
+    other = [*parts, Part(x=["a"])]
+    with pytest.raises(mm.DataError) as caught:
+        TableBlocks(SimpleNamespace(get_fragments=lambda: other))
+    said = "data set: column 'x' is string in a part, and double in the files before; make them alike."
+    assert str(caught.value) == said
 
 
 def test_batches_without_rows_are_passed_over(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_a_token_that_is_wrong_is_shown_in_forty_characters(tmp_path: Path) -> N
         assert f"row 2 (line 2): {shown} is not of the form index:value; correct it." in str(caught.value)
 
 
-def test_limits_that_are_no_whole_numbers_are_named(tmp_path: Path) -> None:
+def test_a_limit_that_is_no_whole_number_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, "1 1:1 5:1\n")
     for name in ("n_features", "max_features", "max_line"):
         for wrong in (0, 1.5, "1"):
