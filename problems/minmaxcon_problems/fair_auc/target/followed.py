@@ -97,7 +97,7 @@ class FrozenDistributions:
         place = np.clip(place, 0.0, bins - 1.0)
         index = np.minimum(place.astype(np.intp), bins - 2)
         part = place - index
-        rows = np.arange(len(scores))[:, None] if len(self.low) > 1 else np.zeros((len(scores), 1), dtype=np.intp)
+        rows = np.arange(len(scores))[:, None] if len(self.low) > 1 else None  # one table serves all
         values = (1.0 - self.aucs) @ np.asarray(signs)
         slopes = np.zeros_like(scores)
         sides = [
@@ -124,9 +124,12 @@ def _spread(scores: Any, row_weight: Any) -> Any:
 
 
 def _read(table: Any, rows: Any, index: Any, part: Any) -> Any:
-    """Interpolate each run's table between the grid points ``index`` and ``index + 1``."""
-    left = table[rows, index]
-    return left + part * (table[rows, index + 1] - left)
+    """Interpolate each run's table, or the first where ``rows`` is None, between ``index`` and ``index + 1``."""
+    if rows is None:
+        left, right = table[0].take(index), table[0].take(index + 1)
+    else:
+        left, right = table[rows, index], table[rows, index + 1]
+    return left + part * (right - left)
 
 
 def _masses(scores: Any, shares: Any, low: Any, width: Any, bins: int) -> Any:
