@@ -58,7 +58,8 @@ Measures = dict[str, Annotated[JsonValue, AfterValidator(_finite)]]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    # Validators are built when they are needed: building all takes as long as to import pydantic.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class CertificateRecord(_Record):
