@@ -401,7 +401,7 @@ def _values(problem: MinMaxProblem, x: Any) -> tuple[Enclosed, list[Enclosed], l
 
     That is relative to the sizes of :math:`f_i` and :math:`b_i`, so that it has their unit.
     """
-    bounds, agrees, rounded = problem.bounds(1)[0].tolist(), AGREES, 0.0
+    bounds, agrees, rounded = problem.bounds()[0].tolist(), AGREES, 0.0
     if isinstance(problem, RefreshedProblem):
         point = namespace(problem.data.like).asarray(x[None], problem.data.like)
         seen = problem.measure.observe(point)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from minmaxcon.registry import Encloses
 from minmaxcon.results import enclosed, measure, record, to_json
 from minmaxcon.results.enclosed import Enclosed, function_values, too_close
 from minmaxcon.results.records import read_result
-from minmaxcon.results.verification import _Checks, _compared, verify
+from minmaxcon.results.verification import _Checks, _compared, _feasible, verify
 from tests import cases
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
 from tests.core.test_evidence import Uneven, Wave, quadratic
@@ -522,14 +522,18 @@ def test_feasible_infeasible_and_not_convex_40_of_each(written: Written, tmp_pat
     figure.count(judged(seeds, written, tmp_path), len(seeds), "infeasible quadratics proved, as the check confirms")
 
 
-def limits_of_a_gap(problem: mm.MinMaxProblem, told: dict[str, Any]) -> dict[str, float]:
+def limits_of_a_gap(problem: mm.MinMaxProblem, told: dict[str, Any], rounded: float = 1e-9) -> dict[str, float]:
     """The gap may be 1.1 times the tolerance times what the first point lacks, and a billionth of the value."""
     held = told["evidence"]
     lower = proved(problem, held["weights"], held["scaled"], near=held["near"]).lower
     values, errors = (part[:, 0] for part in function_values(problem, np.array([held["x"], held["first"]])))
-    rounding, gap = 1e-9 * values[0] + errors[0], values[0] + errors[0] - lower
+    rounding, gap = rounded * (values[0] + errors[0] / 1e-6), values[0] + errors[0] - lower
     assert gap > 100.0 * rounding
     return {"tolerance": (gap - rounding) / (1.1 * (values[1] - errors[1] - lower))}
+
+
+def in_single(data: Any) -> mm.Finite:
+    return mm.Finite(data.arrays, dtype="float32")
 
 
 def limits_of_a_distance(problem: mm.MinMaxProblem, told: dict[str, Any]) -> dict[str, float]:
@@ -542,29 +546,44 @@ def limits_of_a_distance(problem: mm.MinMaxProblem, told: dict[str, Any]) -> dic
     return {"tolerance": (2.0 * found - size) / 1.1, "distance": (found - size) / 1.1}
 
 
-def limits_of_a_fall(_: mm.MinMaxProblem, told: dict[str, Any]) -> dict[str, float]:
+def limits_of_a_fall(_: mm.MinMaxProblem, told: dict[str, Any], rounded: float = 1e-6) -> dict[str, float]:
     """The gradient's part may be five times the tolerance times the objective's size; with multipliers a bit larger."""
     x, mean = np.array(told["evidence"]["x"]), POINTS.mean(axis=0)
-    factor = 1.05 * told["evidence"]["linear"]["multipliers"][0]
+    factor = 1.1 * told["evidence"]["linear"]["multipliers"][0]
     told["evidence"]["linear"]["multipliers"] = [factor, 0.0]
     value, slope = bowl(x[None])
     curved = 0.5 * float(((x - mean + factor * slope[0]) ** 2).sum())
     room = factor * (0.2 - 1e-3 * np.round(value[0] / 1e-3))
     scale = 1.0 + 0.5 * float(((x - mean) ** 2).sum()) + spread()
     assert room < 0.02 * scale
-    assert curved > 100e-6 * scale
-    return {"tolerance": (curved - 1e-6 * scale) / (5.0 * scale), "fall": (curved + room - 1e-6 * scale) / 1.1}
+    assert curved > 2.0 * rounded * scale
+    return {"tolerance": (curved - rounded * scale) / (5.0 * scale), "fall": (curved + room - rounded * scale) / 1.1}
 
 
-SOLVED: dict[str, tuple[Callable[[], tuple[mm.MinMaxProblem, mm.Solver]], Callable[..., dict[str, float]]]] = {
-    "optimal": (lambda: (cases.quadratic(bound=0.5), SOLVERS["sfls_mirror_prox"]()), limits_of_a_gap),
+SOLVED: dict[str, tuple[Callable[[], tuple[mm.MinMaxProblem, mm.Solver]], Callable[..., dict[str, float]], float]] = {
+    "optimal": (lambda: (cases.quadratic(bound=0.5), SOLVERS["sfls_mirror_prox"]()), limits_of_a_gap, 1e-9),
+    "optimal, in single precision": (
+        lambda: (
+            replace(cases.quadratic(bound=0.5), data=in_single(cases.finite("points", "costs"))),
+            SOLVERS["sfls_mirror_prox"](),
+        ),
+        partial(limits_of_a_gap, rounded=1e-6),
+        1e-9,
+    ),
     "nearly stationary": (
         lambda: (cases.quadratic(bound=0.5), mm.IQRC(oracle=INNER, weight=2.0, tolerance=0.2)),
         limits_of_a_distance,
+        1e-7,
     ),
-    "first-order optimal": (lambda: (staircase(), mm.SuccessiveApproximation(tolerance=1e-3)), limits_of_a_fall),
+    "first-order optimal": (lambda: (staircase(), mm.SuccessiveApproximation(tolerance=1e-3)), limits_of_a_fall, 1e-7),
+    "first-order optimal, in single precision": (
+        lambda: (staircase(data=in_single(staircase().data)), mm.SuccessiveApproximation(tolerance=1e-3)),
+        partial(limits_of_a_fall, rounded=1e-4),
+        1e-3,
+    ),
 }
-"""What solved may mean: a problem and a solver for each, and the least numbers with which it is confirmed."""
+"""What solved may mean: a problem and a solver for each, the least numbers with which it is confirmed, and the share of
+these to which they are known here."""
 
 
 @cache
@@ -612,7 +631,7 @@ def test_solved_tells_what_it_lacks_and_where_its_tolerance_ends(kind: str, tmp_
         assert said.startswith(("no tolerance is recorded", "settings.solver_settings has no tolerance"))
     places = {"distance": "evidence.proximal.distance", "fall": "evidence.linear.fall"}
     for name, least in SOLVED[kind][1](problem, told).items():
-        for share, holds in ((1.0 + 1e-7, True), (1.0 - 1e-7, False)):
+        for share, holds in ((1.0 + SOLVED[kind][2], True), (1.0 - SOLVED[kind][2], False)):
             other = changed(json.dumps(told), places.get(name, TOLERANCE), share * least)
             assert claims(tmp_path, problem, other)["status" if name == "tolerance" else name][0] is holds, share
 
@@ -818,6 +837,8 @@ def test_values_lie_in_intervals_that_are_not_wide(scale: float, weight: float) 
             interval = Enclosed.around(float(value), float(error))
             assert Fraction(interval.low) <= true <= Fraction(interval.high)
             assert error <= 2e-14 * (1.0 + scale) * (3.0 + scale)  # the sizes of the terms that are added
+            # an allowance for four operations with each part, whatever the two ways of summing happen to give
+            assert error >= 4 * 2.0**-53 * (float(abs(true - Fraction(weight) * square / 2)) + weight * float(square))
 
 
 @pytest.mark.parametrize("constant, slope", [(1e-3, 0.0), (0.0, 1e-3), (-1e-3, 2e-3)])
@@ -884,6 +905,7 @@ def test_an_interval_less_a_number_holds_the_difference() -> None:
         ("optimal", "constraints", [], "constraints", "0 are recorded, and the problem has 1."),
         ("optimal", "constraints", [None], "constraints", "None is recorded, and "),
         ("optimal", "certificate.kind", "estimate", "gap", "the bounds leave "),
+        ("optimal", "feasible", False, "feasible", "the largest f_i - b_i is "),
         ("nearly stationary", "evidence.weights", [0.0, 1.0], "distance", "the bound on violations is not positive."),
         ("nearly stationary", "evidence.weights", None, "distance", "the multipliers are not as many as the functions"),
         ("nearly stationary", "evidence.proximal.weight", 0.0, "status", "the proximal weight 0 is not above the "),
@@ -937,8 +959,7 @@ def test_numbers_agree_up_to_a_share_of_their_sizes(kind: str, dtype: str, tmp_p
     problem, text = solved_as(kind)
     measured = kind != "optimal"
     if dtype == "float32":
-        rows = {name: value.astype(dtype).astype(float) for name, value in problem.data.arrays.items()}
-        problem = replace(problem, data=mm.Finite(rows, dtype=dtype))
+        problem = replace(problem, data=in_single(problem.data))
     x, told = np.array(json.loads(text)["evidence"]["x"]), json.loads(text)
     (values,) = function_values(problem, x[None])[0]
     if measured:
@@ -961,6 +982,15 @@ def test_numbers_agree_up_to_a_share_of_their_sizes(kind: str, dtype: str, tmp_p
             found = claims(tmp_path, problem, told | {"certificate": certificate})
             assert found[name][0] is agree, (name, part)
     assert claims(tmp_path, problem, changed(text, "certificate.upper", 100.0))["upper"][0]  # it is not a bold one
+
+
+def test_a_true_measure_of_no_size_agrees_up_to_its_own_rounding(tmp_path: Path) -> None:
+    told = json.loads(solved_as("first-order optimal")[1])
+    told["evidence"]["x"], told["objective"] = [0.0, 0.0], 0.5 * float((POINTS**2).sum(-1).mean())
+    for value, agree in ((0.0, True), (0.9e-12, True), (-0.9e-12, True), (1.1e-12, False)):
+        found = claims(tmp_path, staircase(bound=0.0), told | {"constraints": [value]})
+        assert found["objective"][0]
+        assert found["constraints"][0] is agree
 
 
 @pytest.mark.parametrize(
@@ -986,6 +1016,20 @@ def test_values_of_json_are_compared_one_by_one(told: Any, found: Any, options: 
     same, text = _compared(told, found, **options)
     assert same is alike
     assert text.startswith(said)
+
+
+def test_the_largest_of_the_constraints_is_told() -> None:
+    """And whether it is known exactly; where one is violated, or rounding decides, another that is not is no help."""
+    half, tiny = Fraction(-1, 2), Enclosed(-1e-9, 3e-9)
+    assert _feasible([Enclosed(-2.0, -1.0), Enclosed(half, half)]) == (
+        True,
+        "the largest f_i - b_i is -0.5, in exact fractions.",
+    )
+    assert _feasible([Enclosed(-2.0, -1.0), Enclosed(-4.0, -3.0)]) == (True, "the largest f_i - b_i is -1.5.")
+    assert _feasible([tiny, Enclosed(2.0, 3.0)]) == (False, "the largest f_i - b_i is 2.5.")
+    known, said = _feasible([Enclosed(-2.0, -1.0), tiny])
+    assert known is None
+    assert said.startswith("too close for rounding to decide: the largest f_i - b_i is ")
 
 
 def test_what_a_gap_is_measured_by(tmp_path: Path) -> None:

@@ -163,21 +163,21 @@ def test_more_than_memory_holds_is_one_line(folders: dict[str, Path], tmp_path: 
     record = json.loads(path.read_text())
     record["settings"]["samples"] = 2**50
     path.write_text(json.dumps(record))
-    with pytest.raises(mm.DataError, match="the problem cannot be loaded as recorded"):
+    with pytest.raises(mm.DataError, match=r"result\.json: the problem cannot be loaded as recorded"):
         verify(tmp_path / "r")
 
 
 @pytest.mark.parametrize(
     "change, said",
     [
-        (put("settings.problem", 5), "settings.problem is no name of a problem"),
+        (put("settings.problem", 5), "result.json: settings.problem is no name of a problem"),
         (put("settings.problem", "nothing"), "unknown name"),
         (put("settings.data", "/nowhere.csv"), "/nowhere.csv"),
         (put("settings.c1", "text"), "c1"),
-        (put("settings.kappa", [0.1, 0.2]), "several"),
+        (put("settings.kappa", [0.1, 0.2]), "result.json: the settings of one run are those of several"),
         (put("evidence.x", "text"), "evidence.x"),
         (put("evidence.x", [None]), "evidence.x.0"),
-        (put("evidence", None), "evidence is missing"),
+        (put("evidence", None), "result.json: evidence is missing"),
     ],
 )
 def test_a_folder_that_cannot_be_checked_is_one_line(
