@@ -63,6 +63,9 @@ _TOGETHER = 16
 _SHARES = (1e-3, 1e-2, 1e-4)
 """Shares of the way from u to the vertex that attains the bound at which another tangent is tried."""
 
+_quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""Lets values overflow without a warning: what is not finite proves nothing."""
+
 _ROUNDS = 8
 _MIXTURES = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 
@@ -211,13 +214,14 @@ def real_vector(name: str, value: Any) -> Any:
     return found
 
 
+@_quiet
 def no_multipliers(problem: MinMaxProblem, weights: Any, scaled: Any) -> str:
     """Return why weights (1 + m,) and scaled inner variables (p,) bound nothing; an empty text where they may."""
     found = _Lagrangian.of(problem, weights, scaled)
     return found.fault if isinstance(found, Proved) else ""
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite proves nothing
+@_quiet
 def proved_of_runs(
     problem: MinMaxProblem, weights: Any, scaled: Any, *, near: Any = None, over: Callable[[], bool] = lambda: False
 ) -> list[Proved]:
@@ -301,7 +305,7 @@ class _Lagrangian:
         self.data = in_double(problem.data)
         self.like = namespace(problem.data.like).double(problem.data.like)
         functions = (problem.objective, *problem.constraints)
-        self.bounds = np.concatenate([[0.0], problem.bounds(1)[0]])
+        self.bounds = np.concatenate([[0.0], problem.bounds()[0]])
         self.penalty, self.fault, begin = 0.0, "", 0
         self.rounding = max(_ROUNDING, _UNIT * (self.primal.dimension + self.y.size + self.a.size + 16))
         self.measured = 0.0  # what summing the data in another way changes
@@ -316,8 +320,7 @@ class _Lagrangian:
             if y[i] > 0:
                 inner = part / y[i]
                 # A prox with hardly any step stays at a point of the set; from elsewhere it goes back to the set.
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    kept = function.dual.prox(0.0 * inner[None], inner[None], np.full((1, 1), 1e12))[0][0]
+                kept = function.dual.prox(0.0 * inner[None], inner[None], np.full((1, 1), 1e12))[0][0]
                 if not np.abs(kept - inner).max() <= 1e-6 * (1.0 + np.abs(inner).max()):
                     self.fault = f"the inner variables of {function.name!r} lie outside their set."
                 self.penalty += y[i] * float(function.dual.penalty(inner[None])[0])

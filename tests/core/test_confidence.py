@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 import minmaxcon as mm
 from minmaxcon.core import confidence as module
@@ -237,6 +238,27 @@ def test_the_mean_is_that_of_the_rows_that_are_read() -> None:
     batches, _ = problem.data.draw(position, 16, 40)
     values = [problem.family.evaluate(X, batch).F[0] for batch in batches]
     np.testing.assert_allclose(found.mean[0, 0], np.mean(values, axis=0), rtol=1e-12)
+    batches, _ = problem.data.draw(position, 16, 40)
+    halves = [{name: rows[k : k + 20] for name, rows in batch.items()} for batch in batches for k in (0, 20)]
+    values = [problem.family.evaluate(X, half).F[0] for half in halves]
+    width = t.ppf(0.9, 31) * np.std(values, axis=0, ddof=1) / math.sqrt(32)
+    np.testing.assert_allclose(found.upper[0, 0], np.mean(values, axis=0) + width, rtol=1e-12)
+
+
+def test_the_lower_bound_is_students_of_the_least_values_of_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value for each of 15 blocks, of each run; a run without one has no bound."""
+    values = np.random.default_rng(0).normal([0.0, 5.0], size=(15, 2))
+    left = list(np.where(np.arange(2) == 1, values, -np.inf)) + list(values)
+    monkeypatch.setattr(module, "lower_bound", lambda *_, **__: left.pop())
+    problem, best = half_space()
+    level, y, a = problem.at_level(np.array([best] * 2)), np.full((2, 2), 0.5), np.zeros((2, 0))
+    position, x = mm.Position.start(np.random.default_rng(0)), np.concatenate([X, X])
+    expected = values.mean(axis=0) - t.ppf(0.95, 14) * values.std(axis=0, ddof=1) / math.sqrt(15)
+    for bounded in ([0, 1], [1]):
+        found = look(level, [x], y, a, position, samples=640, beta=0.05)
+        assert found is not None
+        np.testing.assert_allclose(found.lower[bounded], expected[bounded], rtol=1e-12)
+        assert (np.delete(found.lower, bounded) == -np.inf).all()
 
 
 def test_the_bound_of_the_first_function_takes_the_inner_variables_of_the_duals() -> None:

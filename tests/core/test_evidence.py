@@ -137,6 +137,28 @@ def test_multipliers_and_points_that_are_no_numbers_are_named() -> None:
             proved_of_runs(problem, **{**good, "near": near})
 
 
+def test_means_that_are_known_to_be_nothing_are_believed() -> None:
+    """Where all is 0 nothing differs, and there is no size of which a difference could be a share."""
+    asked = list[int]()
+
+    class Zero(Nothing):
+        @classmethod
+        def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+            return Empty(constraints)
+
+    class Empty(Known):
+        def means(self, x: Any, data: mm.Source) -> mm.Evaluation:
+            return SeparateFamily(self.constraints).evaluate(x, next(data.chunks())[1])
+
+        def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
+            asked.append(len(x))
+            return super().evaluate(x, batch)
+
+    problem = mm.MinMaxProblem(Zero(0), [Zero(0)], mm.Ball(3, 1.0), cases.finite("costs"))
+    assert proved(problem, [1.0, 1.0], [], over=lambda: True).lower == pytest.approx(0.0, abs=1e-300)
+    assert max(asked) == 1
+
+
 @pytest.mark.parametrize("kappa", [0.5, 1e3])
 def test_means_that_are_known_spare_passes_over_the_rows(kappa: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """At many points they are taken, and the rows are read at one alone; values of either sign."""
@@ -218,7 +240,10 @@ def test_multipliers_of_another_type_count_as_the_numbers_that_they_are() -> Non
     problem, third = cases.quadratic(), np.array([1.0, 1.0 / 3.0], dtype=np.float32)
     for given in (third, np.array([2, 1]), [1, 3], np.array([1, 0], dtype=np.uint8)):
         for near in (np.zeros(3), np.zeros(3, dtype=int), np.zeros(3, dtype=np.float32)):
-            assert proved(problem, given, [], near=near) == proved(problem, np.array(given, dtype=float), [], near=near)
+            found = [
+                proved(problem, y, [], near=near, over=lambda: True) for y in (given, np.array(given, dtype=float))
+            ]
+            assert found[0] == found[1]
 
 
 def test_functions_that_declare_nothing_have_no_multiplier() -> None:
@@ -416,6 +441,7 @@ def test_what_is_proved_of_a_problem_with_a_proximal_term_is_near_its_minimum(we
     assert found.fault == ""
     assert value - 1e-4 * (1 + abs(value)) <= found.lower <= value + 1e-9
     assert found.unit == pytest.approx((square + abs(linear) + near) / 0.75, rel=1e-3)  # there the gradient is 0
+    assert found.excess == 0.0
 
 
 def test_what_is_proved_in_closed_form_with_a_proximal_term_is_its_minimum() -> None:
@@ -528,15 +554,19 @@ def test_tangents_on_both_sides_of_a_kink_are_mixed() -> None:
 
 
 class Dent(Linear):
-    """Linear, and lower by some height beyond a plane: it has no gradient there, and is not convex."""
+    """Linear, and lower by some height beyond a plane: it has no gradient there, and is not convex.
 
-    def __init__(self, height: float, beyond: float) -> None:
+    It may rise before, so that no value is below a tangent from there.
+    """
+
+    def __init__(self, height: float, reach: float, rise: float) -> None:
         super().__init__()
-        self.height, self.beyond = height, beyond
+        self.height, self.reach, self.rise = height, reach, rise
 
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
-        found = super().evaluate(x, batch)
-        return mm.Evaluation(found.F - self.height * (x[..., 0] > self.beyond), found.G, found.pullback)
+        found, share = super().evaluate(x, batch), x[..., 0] / self.reach
+        value = found.F + self.rise * (share > -0.6) - self.height * (share > 0.2)
+        return mm.Evaluation(value, found.G, found.pullback)
 
 
 @pytest.mark.parametrize("reach", [1e-3, 1.0, 1e3])
@@ -545,11 +575,11 @@ def test_a_dent_is_seen_from_a_ten_millionth_of_the_terms_on(steep: float, reach
     """A value and two products of a gradient with points are compared, each of which is at most the same size."""
     data = mm.Finite({"costs": steep * cases.arrays()["costs"]})
     terms = reach * float(np.abs(data.arrays["costs"].mean(axis=0)).sum())
-    for height, seen in ((8e-7 * terms, True), (1e-9 * terms, False)):
-        objective = Dent(height, 0.2 * reach)
+    for height, rise, seen in ((8e-7, 0.0, True), (8e-7, 1.0, True), (1e-9, 0.0, False)):
+        objective = Dent(height * terms, reach, rise * terms)
         problem = mm.MinMaxProblem(objective, [Linear(0.0)], mm.Box([-reach] * 3, [reach] * 3), data)
         found = proved(problem, [1.0, 0.0], [], near=np.full(3, -reach))
-        assert ("below its tangent" in found.fault) is seen, (height / terms, found)
+        assert ("below its tangent" in found.fault) is seen, (height, rise, found)
         if not seen:
             assert found.lower == pytest.approx(-terms, rel=1e-8)
             # the value at the vertex where it is least, and the products of the gradient with it
