@@ -260,9 +260,11 @@ class _Checks:
                 confirmed = proof.confirms(lower, objective.middle)
                 yield "lower", confirmed, f"the multipliers prove {proof.lower:.9g} <= f*."
         if self.record.status == str(Status.INFEASIBLE):
-            holds = proof is not None and not proof.fault and proof.excess > 0
-            text = f"every point violates the constraints by at least {proof.excess:.6g}." if proof and holds else ""
-            yield "status", holds, text or (proof.fault if proof else nothing)
+            if proof is None or proof.fault or not proof.excess > 0:
+                fault = (proof.fault or "the multipliers do not prove that no point is feasible.") if proof else nothing
+                yield "status", False, fault
+            else:
+                yield "status", True, f"every point violates the constraints by at least {proof.excess:.6g}."
         elif solved:
             yield "status", *self._solved(x, objective, feasible, proof, evidence.first, allowed)
 

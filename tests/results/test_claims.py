@@ -232,10 +232,12 @@ def test_each_claim_is_confirmed_and_no_altered_one(
     told = written(made(), SOLVERS[solver]())
     assert told["status"] == status, told["reason"]
     never_confirmed(tmp_path, told)
+    (tmp_path / "result.json").write_text(json.dumps(told))
+    said = {one.claim: one.text for one in verify(tmp_path)}
     if status == "solved":
-        (tmp_path / "result.json").write_text(json.dumps(told))
-        said = {one.claim: one.text for one in verify(tmp_path)}
         assert said["upper"] == f"the point is feasible, with {told['objective']:.9g}."
+    else:
+        assert said["status"].startswith("every point violates the constraints by at least 0.")
 
 
 def test_every_solver_of_the_command_line_is_tried() -> None:
@@ -589,9 +591,10 @@ these to which they are known here."""
 @cache
 def solved_as(kind: str) -> tuple[mm.MinMaxProblem, str]:
     """A problem of this kind, and the result of its solve."""
-    problem, solver = SOLVED[kind][0]()
+    hopeless = PROBLEMS["infeasible"][0], SOLVERS["sfls_mirror_prox"]
+    problem, solver = (make() for make in hopeless) if kind == "hopeless" else SOLVED[kind][0]()
     solution = mm.solve(problem, solver, seed=0)
-    assert solution.status is mm.Status.SOLVED, solution.reason
+    assert solution.status is (mm.Status.INFEASIBLE if kind == "hopeless" else mm.Status.SOLVED), solution.reason
     return problem, to_json(record(measure(Plugin(problem), problem, solution)[0], solution, {"problem": "strange"}))
 
 
@@ -896,9 +899,18 @@ def test_an_interval_less_a_number_holds_the_difference() -> None:
     [
         ("optimal", "evidence.weights", None, "lower", "there are no multipliers that prove it."),
         ("optimal", "evidence.weights", None, "status", "there are no multipliers that prove it."),
+        ("hopeless", "evidence.weights", None, "status", "there are no multipliers that prove it."),
+        ("hopeless", "evidence.weights", [1.0], "status", "the multipliers are not as many as the functions have."),
+        (
+            "hopeless",
+            "evidence.weights",
+            [0.5, 0.5],
+            "status",
+            "the multipliers do not prove that no point is feasible.",
+        ),
         ("optimal", "evidence.weights", [1.0], "lower", "the multipliers are not as many as the functions have."),
         ("optimal", "evidence.weights", [0.0, 1.0], "status", "the bound on violations is not positive."),
-        ("optimal", "status", "infeasible", "status", ""),
+        ("optimal", "status", "infeasible", "status", "the multipliers do not prove that no point is "),
         ("optimal", "evidence.x", [9.0] * 3, "x", "the recorded point is no point of the set of 3 variables."),
         ("optimal", "evidence.x", [0.0] * 2, "x", "the recorded point is no point of the set of 3 variables."),
         ("optimal", "evidence.x", [-1.0] * 3, "status", "the point is within "),
