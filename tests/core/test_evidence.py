@@ -614,23 +614,27 @@ def test_points_without_a_value_neither_hide_a_fault_nor_make_one(value: float) 
 class Uneven(Linear):
     """Linear, with sums over few rows that differ from those over many by a constant and a slope."""
 
-    def __init__(self, constant: float, slope: float) -> None:
+    def __init__(self, constant: float, slope: float, few: int = 100) -> None:
         super().__init__()
-        self.constant, self.slope = constant, np.array([0.0, slope, 0.0])
+        self.constant, self.slope, self.few = constant, np.array([0.0, slope, 0.0]), few
 
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
         found = super().evaluate(x, batch)
-        if len(batch["costs"]) > 100:
+        if len(batch["costs"]) > self.few:
             return found
         value = found.F + self.constant + x @ self.slope
         return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) + y[..., None] * self.slope)
 
 
+@pytest.mark.parametrize("rows", [120, 2])
 @pytest.mark.parametrize("constant, slope", [(1e-3, 0.0), (0.0, 1e-3), (-1e-3, 2e-3)])
-def test_sums_that_depend_on_how_rows_are_cut_cost_four_times_the_difference(constant: float, slope: float) -> None:
-    """That of the values, and that of the gradients times the diameter, in any unit of the multipliers."""
-    problem = mm.MinMaxProblem(Uneven(constant, slope), [Linear(0.0)], mm.Ball(3, 2.0), cases.finite("costs"))
-    costs = cases.arrays()["costs"].mean(axis=0)
+def test_sums_that_depend_on_how_rows_are_cut_cost_four_times_the_difference(
+    constant: float, slope: float, rows: int
+) -> None:
+    """That of the values, and that of the gradients times the diameter; two rows are cut, too."""
+    data = mm.Finite({"costs": cases.arrays()["costs"][:rows]})
+    problem = mm.MinMaxProblem(Uneven(constant, slope, 100 if rows > 2 else 1), [Linear(0.0)], mm.Ball(3, 2.0), data)
+    costs = data.arrays["costs"].mean(axis=0)
     u = -2.0 * costs / np.linalg.norm(costs)  # where the linear function is least
     lost = 4.0 * (abs(constant + slope * u[1]) + 4.0 * slope)
     found = proved(problem, [1.0, 0.0], [], near=u)

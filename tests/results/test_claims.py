@@ -844,14 +844,16 @@ def test_values_lie_in_intervals_that_are_not_wide(scale: float, weight: float) 
             assert error >= 4 * 2.0**-53 * (float(abs(true - Fraction(weight) * square / 2)) + weight * float(square))
 
 
+@pytest.mark.parametrize("rows", [120, 2])
 @pytest.mark.parametrize("constant, slope", [(1e-3, 0.0), (0.0, 1e-3), (-1e-3, 2e-3)])
 def test_values_that_depend_on_how_rows_are_cut_are_off_by_four_times_the_difference(
-    constant: float, slope: float
+    constant: float, slope: float, rows: int
 ) -> None:
-    problem = mm.MinMaxProblem(Uneven(constant, slope), [Linear(0.0)], mm.Ball(3, 2.0), cases.finite("costs"))
+    data = mm.Finite({"costs": cases.arrays()["costs"][:rows]})
+    problem = mm.MinMaxProblem(Uneven(constant, slope, 100 if rows > 2 else 1), [Linear(0.0)], mm.Ball(3, 2.0), data)
     x = np.array([0.3, -0.7, 0.4])
     values, errors = (part[0] for part in function_values(problem, x[None]))
-    assert values == pytest.approx([cases.arrays()["costs"].mean(axis=0) @ x] * 2, rel=1e-14)
+    assert values == pytest.approx([data.arrays["costs"].mean(axis=0) @ x] * 2, rel=1e-14)
     assert errors[0] == pytest.approx(4.0 * abs(constant + slope * x[1]), rel=1e-9)
     assert errors[1] <= 1e-14
 

@@ -65,6 +65,8 @@ def test_what_is_true_is_confirmed(
     found = json.loads(capsys.readouterr().out)
     assert found["confirmed"] is True
     claims = {one["claim"] for one in found["findings"]}
+    told = [one["text"] for one in found["findings"] if one["claim"] in ("train", "test")]
+    assert all(text.startswith("computed again, it agrees") for text in told)
     assert {"objective", "constraints", "feasible", "status"} <= claims
     assert ("lower" in claims) == (status == "solved")
     assert ("model" in claims) == (name in ("model", "runs"))
@@ -127,8 +129,9 @@ def test_what_was_altered_is_not(
     record = json.loads(path.read_text())
     change(record)
     path.write_text(json.dumps(record))
-    wrong = {one.claim for one in verify(tmp_path / "r") if not one.confirmed}
+    wrong = {one.claim: one.text for one in verify(tmp_path / "r") if not one.confirmed}
     assert claim in wrong
+    assert (wrong[claim] == "the problem measures nothing of it.") is (claim == "validation")
     assert main(["verify", str(tmp_path / "r")]) == 1
     figure.total(1, "altered ones, each noticed")
 
