@@ -312,7 +312,7 @@ def test_means_that_are_not_those_of_the_rows_prove_nothing() -> None:
 
 
 class Sunk(Linear):
-    """Linear in any unit, and its family believes that its mean is lower by half a unit."""
+    """Linear in any unit."""
 
     def __init__(self, unit: float, bound: float = 0.0) -> None:
         super().__init__(bound)
@@ -322,21 +322,35 @@ class Sunk(Linear):
         found = super().evaluate(x, batch)
         return mm.Evaluation(self.unit * found.F, found.G, lambda y, a: self.unit * found.pullback(y, a))
 
-    @classmethod
-    def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
-        return Lowered(constraints)
-
 
 class Lowered(Known):
+    """Believes that the mean is lower by half a unit."""
+
     def means(self, x: Any, data: mm.Source) -> mm.Evaluation:
         _, batch = next(data.chunks())
         found = SeparateFamily(self.constraints).evaluate(x, batch)
         return mm.Evaluation(found.F - 0.5 * self.constraints[0].unit, found.G, found.pullback)
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e-9])
-def test_means_that_are_not_those_of_the_rows_are_not_believed_in_any_unit(unit: float) -> None:
-    problem = mm.MinMaxProblem(Sunk(unit), [Sunk(unit, 0.5 * unit)], mm.Ball(3, 6.0), cases.finite("points", "costs"))
+class Turned(Lowered):
+    """Its means are those of the rows, and it believes that their gradients are twice as long."""
+
+    def means(self, x: Any, data: mm.Source) -> mm.Evaluation:
+        found = SeparateFamily(self.constraints).evaluate(x, next(data.chunks())[1])
+        return mm.Evaluation(found.F, found.G, lambda y, a: 2.0 * found.pullback(y, a))
+
+
+@pytest.mark.parametrize("family", [Lowered, Turned])
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+def test_means_that_are_not_those_of_the_rows_are_not_believed_in_any_unit(unit: float, family: Any) -> None:
+    class Believed(Sunk):
+        @classmethod
+        def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+            found: mm.ConstraintFamily = family(constraints)
+            return found
+
+    functions = [Believed(unit), Believed(unit, 0.5 * unit)]
+    problem = mm.MinMaxProblem(functions[0], functions[1:], mm.Ball(3, 6.0), cases.finite("points", "costs"))
     found = proved(problem, [1.0, 0.0], [])
     assert found.fault == ""
     least = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
@@ -426,6 +440,8 @@ def test_evidence_is_a_value_of_runs() -> None:
     assert constraints.weights.tolist() == [[0.0, 1.0, 1.0]] * 2
     assert constraints.scaled[:, -2:].tolist() == [[1.0, 1.0]] * 2
     assert (constraints.scaled[:, :-2] == 0).all()
+    single = Evidence.of(*(np.ones((2, 1), dtype=np.float32) for _ in range(3)))  # as an engine may give it
+    assert [part.dtype for part in (single.weights, single.scaled, single.near)] == [np.float64] * 3
 
 
 @pytest.mark.parametrize("weight", [0.5, 20.0])
@@ -556,7 +572,7 @@ def test_tangents_on_both_sides_of_a_kink_are_mixed() -> None:
 class Dent(Linear):
     """Linear, and lower by some height beyond a plane: it has no gradient there, and is not convex.
 
-    It may rise before, so that no value is below a tangent from there.
+    It may bend upwards before, so that no value is below a tangent from farther away.
     """
 
     def __init__(self, height: float, reach: float, rise: float) -> None:
@@ -565,17 +581,18 @@ class Dent(Linear):
 
     def evaluate(self, x: Any, batch: mm.Batch) -> mm.Evaluation:
         found, share = super().evaluate(x, batch), x[..., 0] / self.reach
-        value = found.F + self.rise * (share > -0.6) - self.height * (share > 0.2)
-        return mm.Evaluation(value, found.G, found.pullback)
+        value = found.F + self.rise * np.maximum(share + 0.6, 0.0) - self.height * (share > 0.2)
+        slope = (self.rise / self.reach * (share > -0.6))[..., None] * np.eye(x.shape[-1])[0]
+        return mm.Evaluation(value, found.G, lambda y, a: found.pullback(y, a) + y[..., None] * slope)
 
 
 @pytest.mark.parametrize("reach", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("steep", [1e-6, 1.0, 1e6])
 def test_a_dent_is_seen_from_a_ten_millionth_of_the_terms_on(steep: float, reach: float) -> None:
-    """A value and two products of a gradient with points are compared, each of which is at most the same size."""
+    """A value and two products of a gradient with points are compared, each of which is at most two such sizes."""
     data = mm.Finite({"costs": steep * cases.arrays()["costs"]})
     terms = reach * float(np.abs(data.arrays["costs"].mean(axis=0)).sum())
-    for height, rise, seen in ((8e-7, 0.0, True), (8e-7, 1.0, True), (1e-9, 0.0, False)):
+    for height, rise, seen in ((8e-7, 0.0, True), (1.2e-6, 1.0, True), (1e-9, 1.0, False), (1e-9, 0.0, False)):
         objective = Dent(height * terms, reach, rise * terms)
         problem = mm.MinMaxProblem(objective, [Linear(0.0)], mm.Box([-reach] * 3, [reach] * 3), data)
         found = proved(problem, [1.0, 0.0], [], near=np.full(3, -reach))
@@ -694,6 +711,6 @@ def test_a_start_that_is_none_costs_no_other_run_its_own() -> None:
     start, good = np.array([-0.9, 0.0, 0.0]), np.array([0.31, 0.0, 0.0])
     box = mm.Box([-1.0] * 3, [1.0] * 3)
     problem = mm.MinMaxProblem(Kink(), [Linear(1.0)], box, cases.finite("costs"), start=start)
-    near = [np.full(3, np.nan), good, np.full(3, 7.0)]
-    found = proved_of_runs(problem, [[1.0, 0.0]] * 3, [[]] * 3, near=near, over=lambda: True)
-    assert [one.lower for one in found] == pytest.approx([-0.7, -1.3, -0.7], abs=1e-9)
+    near = [np.full(3, np.nan), good, np.full(3, 7.0), np.full(3, 1.0 + 1e-5)]
+    found = proved_of_runs(problem, [[1.0, 0.0]] * 4, [[]] * 4, near=near, over=lambda: True)
+    assert [one.lower for one in found] == pytest.approx([-0.7, -1.3, -0.7, -0.7], abs=1e-9)
