@@ -119,7 +119,7 @@ def limited(processes: Processes) -> dict[str, Any]:
     """End after a time of which each process has its own clock."""
     solver = mm.SFLS(oracle=mm.SMD(steps=40, batch_size=25), levels=10_000, tolerance=1e-12)
     together = distribute(problem_named("fair_auc_inter"), processes, sharded=False)
-    return solved(together, solver, time_limit=0.5)
+    return solved(together, solver, time_limit=0.2)
 
 
 def different(processes: Processes) -> dict[str, Any]:
