@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import minmaxcon as mm
+from minmaxcon.arrays import compiled
 from minmaxcon.core.level import Proximal, expectations
 from minmaxcon.data import ArrayBlocks
 from tests import cases
@@ -95,6 +96,79 @@ def test_values_of_another_type_or_shape_are_refused(wrong: str, streamed: bool)
         expectations(problem.family, X, problem.data)
     assert "\n" not in str(caught.value)
     assert "int64" in str(caught.value) if wrong == "whole numbers" else "shape" in str(caught.value)
+
+
+WAYS = ["means", "whole", "pieces", "streamed"]
+"""How the means over the data are found: they are known, by one piece, by several, or the data are streamed."""
+
+
+def known_as(way: str, part: str, kind: Any, monkeypatch: pytest.MonkeyPatch) -> mm.MinMaxProblem:
+    """Return a problem one of whose parts, F, G or the gradient, is of a type, where means are found in one way."""
+
+    class Family(mm.ConstraintFamily):
+        def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+            def typed(name: str, value: Array) -> Array:
+                return value.astype(kind) if name == part else value
+
+            lead = x.shape[:-1]
+            gradient = typed("gradient", 3.0 * np.ones_like(x))
+            return mm.Evaluation(typed("F", np.ones((*lead, 2))), typed("G", np.ones((*lead, 2))), lambda *_: gradient)
+
+        def knows_means(self, data: mm.Source) -> bool:
+            return way == "means"
+
+        def means(self, x: Array, data: mm.Source) -> mm.Evaluation:
+            return self.evaluate(x, {})
+
+    class Typed(mm.StochasticMinMaxConstraint):
+        dual, name, bound = mm.interval(1.0), "typed", 2.0
+
+        def evaluate(self, x: Array, batch: mm.Batch) -> mm.Evaluation:
+            raise AssertionError("all are evaluated together")
+
+        @classmethod
+        def fuse(cls, constraints: Any) -> mm.ConstraintFamily:
+            return Family(constraints)
+
+    rows = {"points": cases.arrays()["points"]}
+    data: mm.Source = mm.OnDisk(ArrayBlocks(rows), window=32) if way == "streamed" else mm.Finite(rows)
+    if way == "pieces":
+        whole = data.chunks
+        monkeypatch.setattr(data, "chunks", lambda _: _pieces(next(whole())[1], 50))
+    return mm.MinMaxProblem(Typed(), [Typed()], mm.Ball(3, 6.0), data)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("part, argument", [("F", "F"), ("G", "G"), ("gradient", "pullback")])
+def test_only_real_numbers_are_means(way: str, part: str, argument: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers are real, and are added to others in moments and gradients; values are of floating point."""
+    duals = np.full((2, 2), 0.5), np.zeros((2, 2))
+    for kind in (complex, object, str):
+        problem = known_as(way, part, kind, monkeypatch)
+        with pytest.raises(mm.InvalidInput, match=r"it must be an array of real numbers") as caught:
+            expectations(problem.family, X, problem.data).pullback(*duals)
+        assert caught.value.argument == argument
+    problem = known_as(way, part, int, monkeypatch)
+    if part == "F":
+        with pytest.raises(mm.InvalidInput, match=r"evaluate gives F of type int64") as caught:
+            expectations(problem.family, X, problem.data)
+        assert caught.value.argument == "F"
+    else:
+        found = expectations(problem.family, X, problem.data)
+        np.testing.assert_allclose(found.G, np.ones((2, 2)), rtol=1e-12)
+        np.testing.assert_allclose(found.pullback(*duals), np.full((2, 3), 3.0), rtol=1e-12)
+        assert expectations(problem.family, X[None], problem.data).G.shape == (1, 2, 2)  # any axes count runs
+
+
+def test_a_traced_centre_has_no_values_to_refuse() -> None:
+    pytest.importorskip("jax", reason="jax is not installed: pip install 'minmaxcon[jax]'")
+    center = np.array([[1.0, 2.0]])
+    moved = compiled(lambda center, weight: Proximal(center, weight).center * weight)
+    np.testing.assert_allclose(moved(center, np.array([3.0])), 3.0 * center, rtol=1e-12)
+    for wrong in (1j * center, np.array([[np.nan, 1.0]]), torch.tensor([[1j, 1.0]])):
+        with pytest.raises(mm.InvalidInput) as caught:
+            Proximal(wrong, 1.0)
+        assert caught.value.argument == "center"
 
 
 @pytest.mark.parametrize("engine", ["numpy", "torch"])

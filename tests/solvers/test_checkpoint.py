@@ -271,6 +271,15 @@ def test_another_solves_checkpoint_is_refused_by_name(
     assert (tmp_path / CHECKPOINT_FILE).read_bytes() == before
 
 
+def test_a_solve_goes_on_from_its_own_start_alone(tmp_path: Path) -> None:
+    begun, other = np.array([-1.0, 0.5, 0.0]), np.array([-1.0, 0.5, 1e-9])
+    whole = mm.solve(quadratic(), SOLVER, x0=begun)
+    mm.solve(quadratic(), SOLVER, x0=begun, checkpoint=tmp_path, callbacks=[stopping(2)])
+    with pytest.raises(mm.InvalidInput, match="was written with x0 ="):
+        mm.solve(quadratic(), SOLVER, x0=other, resume=tmp_path)
+    assert same(mm.solve(quadratic(), SOLVER, x0=begun, resume=tmp_path), whole)
+
+
 def test_what_a_function_hides_shows_in_its_values(tmp_path: Path) -> None:
     mm.solve(quadratic(Secret(1.0)), SOLVER, checkpoint=tmp_path, callbacks=[stopping(2)])
     with pytest.raises(mm.InvalidInput, match="values at the start"):
@@ -551,6 +560,25 @@ def test_one_folder_in_two_spellings_begins_where_there_is_nothing(
     folders = {"checkpoint": "kept", "resume": tmp_path / other / "kept"}
     first = mm.solve(mm.load_problem("toy"), SOLVER, budget=200, **folders)
     assert same(mm.solve(mm.load_problem("toy"), SOLVER, budget=200, **folders), first)
+
+
+def test_a_reader_that_fails_without_a_word_is_named(
+    tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: bytes) -> Any:
+        raise EOFError
+
+    (tmp_path / CHECKPOINT_FILE).write_bytes(content)
+    monkeypatch.setattr(module, "_READERS", dict.fromkeys(module._READERS, fail))
+    with pytest.raises(mm.CorruptCheckpoint, match=r"is no checkpoint \(EOFError\)\."):
+        mm.solve(cases.problem("fair_auc_inter"), SOLVER, resume=tmp_path)
+
+
+def test_all_has_been_handed_over_when_the_disk_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = list[int]()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    files.write_synced(tmp_path / "file", 1234 * b"x")
+    assert sizes == [1234]
 
 
 def test_a_newer_format_and_a_link_are_refused(tmp_path: Path, content: bytes) -> None:
