@@ -29,6 +29,13 @@ class Pair:
     _hidden: int = 3
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slots:
+    """A dataclass without a dictionary, whose state is a list."""
+
+    width: Any
+
+
 @dataclasses.dataclass
 class Loose:
     """A dataclass that is not frozen, and so no part of a state."""
@@ -100,6 +107,7 @@ def digest(content: bytes) -> str:
         (described, {"a": f"{HERE}.described"}),
         (object(), {"a": "builtins.object"}),
         (Pair(1), {"a.class": f"{HERE}.Pair", "a.first": "1", "a.second": "7"}),
+        (Slots(4), {"a.class": f"{HERE}.Slots", "a.width": "4"}),
         (Plain(b=2, a=1, _c=3), {"a.class": f"{HERE}.Plain", "a.a": "1", "a.b": "2"}),
         (Slotted(4), {"a.class": f"{HERE}.Slotted", "a.value": "4"}),
         (Rebuilt(0.5), {"a.class": f"{HERE}.Rebuilt", "a.scale": "0.5"}),
