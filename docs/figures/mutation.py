@@ -90,8 +90,10 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("core/first_order.py", "results/enclosed.py", "results/verification.py"),
         (
             "tests/results/test_claims.py",
+            "tests/results/test_enclosed.py",
             "tests/results/test_verification.py",
             "tests/core/test_evidence.py",
+            "tests/core/test_first_order.py",
             "tests/test_wrong_types.py",
         ),
     ),

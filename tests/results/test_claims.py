@@ -8,7 +8,6 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache, partial, reduce
 from pathlib import Path
@@ -19,23 +18,23 @@ import pytest
 
 import minmaxcon as mm
 from minmaxcon.cli import main
-from minmaxcon.core import Proved, allowed_fall, proved, proved_distance
+from minmaxcon.core import allowed_fall, proved, proved_distance
 from minmaxcon.core.constraint import family_of
-from minmaxcon.core.first_order import AllowedFall, ProvedDistance, by_the_weight, distance_of, no_proximal_problem
+from minmaxcon.core.first_order import by_the_weight, distance_of, no_proximal_problem
 from minmaxcon.core.linearisation import exact_gradients
-from minmaxcon.reference import proximal_point, solve_exact
+from minmaxcon.reference import solve_exact
 from minmaxcon.registry import Encloses
-from minmaxcon.results import enclosed, measure, record, to_json
+from minmaxcon.results import measure, record, to_json
 from minmaxcon.results.enclosed import Enclosed, function_values, too_close
 from minmaxcon.results.records import read_result
 from minmaxcon.results.verification import _Checks, _compared, _feasible, verify
 from tests import cases
 from tests.cli.conftest import FILE_OPTIONS, table_rows, write_table
-from tests.core.test_evidence import Uneven, Wave, quadratic
+from tests.core.test_evidence import Wave, quadratic
 from tests.figures import Figure
 from tests.normal_stream import half_space
-from tests.problem_library import HalfSquare, Linear, Robust, WorstGroup
-from tests.staircases import POINTS, Scaled, Staircase, bowl, spread, staircase
+from tests.problem_library import HalfSquare, Linear
+from tests.staircases import POINTS, bowl, spread, staircase
 
 LEAST = -6.0 * float(np.linalg.norm(cases.arrays()["costs"].mean(axis=0)))
 """The least value of the linear constraint on the ball of radius 6."""
@@ -640,260 +639,6 @@ def test_solved_tells_what_it_lacks_and_where_its_tolerance_ends(kind: str, tmp_
 
 
 NOT_FEASIBLE = "point is not known to be feasible"
-
-
-@pytest.mark.parametrize(
-    "lower, unit, claimed, objective, holds",
-    [
-        (1.0, 0.0, 1.0, 1.0, True),
-        (1.0, 0.0, 1.047, 2.0, True),  # a twentieth of the gap that is claimed
-        (1.0, 0.0, 1.048, 2.0, False),
-        (1.0, 0.0, 1.001, 0.5, False),  # there is no gap that it could be a share of
-        (-5.0, 1e4, -4.9901, -6.0, True),  # a millionth of the terms
-        (-5.0, 1e4, -4.9899, -6.0, False),
-        (-math.inf, 0.0, 1.0, 2.0, False),
-    ],
-)
-def test_a_bound_is_confirmed_by_one_that_is_weaker_by_a_little(
-    lower: float, unit: float, claimed: float, objective: float, holds: bool
-) -> None:
-    assert Proved(lower, 0.0, "", unit=unit).confirms(claimed, objective) is holds
-    assert not Proved(lower, 0.0, "a fault", unit=unit).confirms(claimed, objective)
-
-
-@pytest.mark.parametrize(
-    "distance, step, unit, claimed, holds",
-    [
-        (0.5, 0.5, 0.0, 0.5, True),
-        (0.5, 0.5, 0.0, 0.499, False),  # what lies at a distance is no nearer
-        (1.0, 0.0, 0.0, 0.976, True),  # the square of what is beside the step is a twentieth more
-        (1.0, 0.0, 0.0, 0.975, False),
-        (2.0, 1.0, 0.0, 1.976, True),
-        (2.0, 1.0, 0.0, 1.975, False),
-        (0.999e-3, 0.0, 1e3, 0.0, True),  # the root of a billionth of the unit
-        (1.001e-3, 0.0, 1e3, 0.0, False),
-        (0.5, 0.5, 1e3, 0.4991, True),
-        (0.5, 0.5, 1e3, 0.4989, False),
-        (math.inf, 0.0, 0.0, 1.0, False),
-    ],
-)
-def test_a_distance_is_confirmed_by_one_that_is_longer_by_a_little(
-    distance: float, step: float, unit: float, claimed: float, holds: bool
-) -> None:
-    assert ProvedDistance(distance, "", step=step, unit=unit).confirms(claimed) is holds
-    assert not ProvedDistance(distance, "a fault", step=step, unit=unit).confirms(claimed)
-
-
-def test_a_fall_is_small_by_both_of_its_parts() -> None:
-    assert AllowedFall(0.1, 0.02).is_small(0.1, 1.0)
-    assert not AllowedFall(0.1001, 0.02).is_small(0.1, 1.0)
-    assert not AllowedFall(0.1, 0.0201).is_small(0.1, 1.0)
-    assert AllowedFall(0.1, 0.19).is_small(0.1, 10.0)  # a fiftieth of the objective's size
-    assert not AllowedFall(0.0, 0.0, "a fault").is_small(0.1, 1.0)
-    assert AllowedFall(0.25, 0.5).total == 0.75
-
-
-@pytest.mark.parametrize("end", [math.inf, -math.inf, math.nan])
-def test_a_distance_needs_two_bounds_and_a_modulus(end: float) -> None:
-    assert distance_of(0.25, 3.0, 1.0, 4.0) == 1.25
-    assert distance_of(0.25, 1.0, 3.0, 4.0) == 0.25  # rounding: it is no less than 0
-    assert distance_of(0.25, end, 1.0, 4.0) == distance_of(0.25, 3.0, end, 4.0) == math.inf
-    for modulus in (0.0, -1.0, math.nan):
-        assert distance_of(0.25, 3.0, 1.0, modulus) == math.inf
-
-
-@pytest.fixture(scope="module")
-def proximal() -> dict[str, Any]:
-    """A quadratic and a point, the multipliers of its proximal problem of weight 2, and the solution of that."""
-    x = np.array([0.2, -0.3, 0.1])
-    problem = cases.quadratic(bound=float(cases.arrays()["costs"].mean(axis=0) @ x) + 0.2)
-    exact = proximal_point(problem, x, 2.0)
-    weights = [1.0, *exact.multipliers]
-    return {"problem": problem, "x": x, "weights": weights, "scaled": [], "near": exact.x, "point": exact.x}
-
-
-def test_the_distance_of_a_proximal_point_is_bounded(proximal: dict[str, Any]) -> None:
-    """By little more than it is, with the solution beside it; with another point by more."""
-    given = {name: value for name, value in proximal.items() if name != "point"}
-    away = float(np.linalg.norm(proximal["point"] - proximal["x"]))
-    assert away > 0.05
-    inside = proximal["x"] + 0.999 * (proximal["point"] - proximal["x"])
-    found = proved_distance(**given, neighbour=(2.0, inside))
-    assert found.fault == ""
-    assert away <= found.distance <= 1.1 * away + 1e-3
-    assert found.step == pytest.approx(0.999 * away)
-    objective = float(0.5 * ((inside - cases.arrays()["points"]) ** 2).sum(-1).mean())
-    objective += float(((inside - proximal["x"]) ** 2).sum())
-    assert found.unit == pytest.approx(2.0 * (1.0 + objective) / 2.0, rel=1e-9)
-    half = proved_distance(**given, neighbour=(2.0, proximal["x"]))
-    assert (half.fault, half.step) == ("", 0.0)
-    assert away < half.distance
-
-
-@pytest.mark.parametrize(
-    "change, fault",
-    [
-        ({"neighbour": (0.0, [0.0] * 3)}, "the proximal weight 0 is not above the modulus 0 that is declared."),
-        ({"neighbour": (np.nan, [0.0] * 3)}, "the proximal weight nan is not above the modulus 0 that is declared."),
-        ({"neighbour": (np.inf, [0.0] * 3)}, "the proximal weight inf is not above the modulus 0 that is declared."),
-        ({"neighbour": (2.0, [0.0] * 2)}, "the point beside it is no point."),
-        ({"neighbour": (2.0, [0.0, 0.0, np.nan])}, "the point beside it is no point."),
-        ({"neighbour": (2.0, [0.0, 0.0, 7.0])}, "the point beside it is no point of the set."),
-        ({"neighbour": (2.0, [3.0, 0.0, 0.0])}, "the point beside it violates the proximal problem by "),
-        ({"weights": [0.0, 1.0]}, "the bound on violations is not positive."),
-        ({"weights": [0.0, 1.0], "problem": cases.quadratic(bound=-100.0)}, "the multipliers prove no bound."),
-        ({"weights": [1.0]}, "the multipliers are not as many as the functions have."),
-    ],
-)
-def test_what_is_no_proximal_problem_or_proves_nothing_bounds_no_distance(
-    change: dict[str, Any], fault: str, proximal: dict[str, Any]
-) -> None:
-    given: dict[str, Any] = {name: value for name, value in proximal.items() if name != "point"}
-    found = proved_distance(**{**given, "neighbour": (2.0, proximal["x"]), **change})
-    assert found.fault.startswith(fault)
-    assert found.distance == math.inf
-    assert not found.confirms(1e9)
-
-
-def test_arguments_of_first_order_claims_are_named(proximal: dict[str, Any]) -> None:
-    given: dict[str, Any] = {name: value for name, value in proximal.items() if name != "point"}
-    for pair in (3, (2.0,), (2.0, [0.0] * 3, 1.0), "ab"):
-        with pytest.raises(mm.InvalidInput, match=r"^neighbour=.*must be a pair of the proximal weight and a point"):
-            proved_distance(**given, neighbour=pair)
-    for pair, name in ((("x", [0.0] * 3), r"neighbour\[0\]"), ((2.0, "x"), r"neighbour\[1\]")):
-        with pytest.raises(mm.InvalidInput, match=rf"^{name}=.*must be a vector of numbers"):
-            proved_distance(**given, neighbour=pair)
-    for values in ("x", [[0.0]], [1j]):
-        with pytest.raises(mm.InvalidInput, match=r"^multipliers=.*must be a vector of numbers"):
-            allowed_fall(staircase(), [0.0, 0.0], values)
-    with pytest.raises(mm.InvalidInput, match=r"^problem=.*must be a RefreshedProblem"):
-        allowed_fall(cases.quadratic(), [0.0] * 3, [0.0, 0.0])
-    with pytest.raises(mm.InvalidInput, match=r"^x=.*must be a point, 2 finite numbers"):
-        allowed_fall(staircase(), [0.0] * 3, [0.0, 0.0])
-
-
-@pytest.mark.parametrize("multipliers", [[1.0], [-1e-9, 0.0], [math.nan, 0.0], [0.0, math.inf]])
-def test_what_are_no_multipliers_allow_any_fall(multipliers: list[float]) -> None:
-    found = allowed_fall(staircase(), [0.0, 0.0], multipliers)
-    assert found.fault.startswith("the multipliers are not ")
-    assert (found.curved, found.room) == (math.inf, math.inf)
-
-
-class Dug(Staircase):
-    """With a curvature model that is not positive definite."""
-
-    def curvature(self, x: Any) -> Any:
-        return lambda g: -g
-
-
-class Endless(Staircase):
-    """With a curvature model that has no bound."""
-
-    def curvature(self, x: Any) -> Any:
-        return lambda g: np.inf * g
-
-
-@pytest.mark.parametrize(
-    "kind, fault",
-    [(Dug, "the model of the curvature is not positive definite."), (Endless, "a gradient is not finite.")],
-)
-def test_a_curvature_that_is_none_allows_any_fall(kind: Any, fault: str) -> None:
-    x, factor = np.array([0.3, -0.2]), 0.5
-    found = allowed_fall(staircase(kind=kind), x, [factor, 0.0])
-    assert (found.fault, found.total) == (fault, math.inf)
-    residual = x - POINTS.mean(axis=0) + factor * bowl(x[None])[1][0]
-    assert allowed_fall(staircase(), x, [factor, 0.0]).curved == pytest.approx(0.5 * residual @ residual)
-    assert allowed_fall(staircase(kind=Scaled), x, [factor, 0.0]).curved == pytest.approx(residual @ residual / 6.0)
-
-
-def exact_values(x: Any) -> list[Fraction]:
-    """The functions below at a point, each sum of products in fractions; the root of a square to 60 digits."""
-    rows = {name: [[Fraction(float(v)) for v in row] for row in np.atleast_2d(cases.arrays()[name])] for name in PARTS}
-    at, many = [Fraction(float(v)) for v in x], len(rows["points"])
-    squares = [sum((a - b) ** 2 for a, b in zip(at, row, strict=True)) / 2 for row in rows["points"]]
-    linear = sum(a * b for row in rows["costs"] for a, b in zip(at, row, strict=True)) / many
-    length = Fraction(Decimal(sum(a * a for a in at).numerator).sqrt(Context(60))) / Fraction(
-        Decimal(sum(a * a for a in at).denominator).sqrt(Context(60))
-    )
-    groups = [sum(s * row[g] for s, row in zip(squares, rows["shares"], strict=True)) / many for g in range(3)]
-    return [sum(squares, Fraction(0)) / many, linear, linear + Fraction(0.3) * length, max(groups)]
-
-
-PARTS = ("points", "costs", "shares")
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("weight", [0.0, 0.75])
-def test_values_lie_in_intervals_that_are_not_wide(scale: float, weight: float) -> None:
-    """Of functions with and without inner variables, with and without a proximal term, against exact arithmetic."""
-    functions = [HalfSquare(), Linear(0.1), Robust(3, 0.3, 0.2), WorstGroup(3, 9.0)]
-    problem = mm.MinMaxProblem(functions[0], functions[1:], mm.Ball(3, 2e4), cases.finite(*PARTS))
-    center = np.array([0.5, -0.25, 1.0])  # exact in binary
-    if weight:
-        problem = problem.with_proximal(center, weight)
-    points = scale * np.random.default_rng(0).normal(size=(4, 3))
-    values, errors = function_values(problem, points)
-    for x, found, wide in zip(points, values, errors, strict=True):
-        square = sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(x, center, strict=True))
-        exact = [one + Fraction(weight) * square / 2 for one in exact_values(x)]
-        for value, error, true in zip(found, wide, exact, strict=True):
-            interval = Enclosed.around(float(value), float(error))
-            assert Fraction(interval.low) <= true <= Fraction(interval.high)
-            assert error <= 2e-14 * (1.0 + scale) * (3.0 + scale)  # the sizes of the terms that are added
-            # an allowance for four operations with each part, whatever the two ways of summing happen to give
-            assert error >= 4 * 2.0**-53 * (float(abs(true - Fraction(weight) * square / 2)) + weight * float(square))
-
-
-@pytest.mark.parametrize("rows", [120, 2])
-@pytest.mark.parametrize("constant, slope", [(1e-3, 0.0), (0.0, 1e-3), (-1e-3, 2e-3)])
-def test_values_that_depend_on_how_rows_are_cut_are_off_by_four_times_the_difference(
-    constant: float, slope: float, rows: int
-) -> None:
-    data = mm.Finite({"costs": cases.arrays()["costs"][:rows]})
-    problem = mm.MinMaxProblem(Uneven(constant, slope, 100 if rows > 2 else 1), [Linear(0.0)], mm.Ball(3, 2.0), data)
-    x = np.array([0.3, -0.7, 0.4])
-    values, errors = (part[0] for part in function_values(problem, x[None]))
-    assert values == pytest.approx([data.arrays["costs"].mean(axis=0) @ x] * 2, rel=1e-14)
-    assert errors[0] == pytest.approx(4.0 * abs(constant + slope * x[1]), rel=1e-9)
-    assert errors[1] <= 1e-14
-
-
-def test_sums_of_many_pieces_are_rounded_once() -> None:
-    """Numbers that cancel are added exactly; what is infinite has no value and is no error."""
-    parts = [np.array([[1e16, 1.0]]), np.array([[1.0, np.inf]]), np.array([[-1e16, 2.0]]), np.array([[0.5, np.nan]])]
-    total, sizes = enclosed._exactly(parts)
-    assert (total[0, 0], sizes[0, 0]) == (1.5, 2e16)
-    assert np.isnan(total[0, 1])
-    costs = np.random.default_rng(0).normal(size=(9000, 3)) + 1e3
-    problem = mm.MinMaxProblem(Linear(), [Linear(0.0)], mm.Ball(3, 2.0), mm.Finite({"costs": costs}))
-    values, errors = function_values(problem, np.array([[1.0, 0.5, 0.0]]))
-    true = sum(map(Fraction, costs @ [1.0, 0.5, 0.0])) / 9000  # products that are rounded a little
-    assert abs(Fraction(float(values[0, 0])) - true) <= Fraction(float(errors[0, 0]))
-    assert errors[0, 0] <= 1e-11
-    beyond, _ = function_values(problem, np.array([[np.nan, 0.0, 0.0], [1e300, 0.0, 0.0]]))
-    assert not np.isfinite(beyond[0]).any()
-
-
-def test_an_interval_less_a_number_holds_the_difference() -> None:
-    rng = np.random.default_rng(0)
-    for low, width, number in rng.normal(size=(200, 3)) * 10.0 ** rng.integers(-8, 8, size=(200, 3)):
-        found = Enclosed(float(low), float(low + abs(width)))
-        less = found.minus(float(number))
-        for end, other, side in ((less.low, found.low, -1), (less.high, found.high, 1)):
-            exact = Fraction(other) - Fraction(float(number))
-            assert side * (Fraction(end) - exact) > 0
-            assert abs(end - float(exact)) <= 2.0 * math.ulp(float(exact))
-        assert found.middle == pytest.approx(low + 0.5 * abs(width), rel=1e-12)
-        assert found.error == pytest.approx(0.5 * (found.high - found.low))
-    exact = Enclosed(Fraction(1, 3), Fraction(1, 2)).minus(0.25)
-    assert (exact.low, exact.high) == (Fraction(1, 12), Fraction(1, 4))
-    assert (exact.at_most(0.25), exact.at_most(0.2), exact.at_most(0.08)) == (True, None, False)
-    assert Enclosed(0.0, math.nan).at_most(1.0) is None
-    for value, error in ((0.1, 0.2), (-1e9, 1e-12), (0.0, 0.0)):
-        around = Enclosed.around(value, error)
-        assert Fraction(around.low) < Fraction(value) - Fraction(error)
-        assert Fraction(around.high) > Fraction(value) + Fraction(error)
-        assert around.high - around.low <= 2.0 * error + 4.0 * math.ulp(abs(value) + error)
 
 
 @pytest.mark.parametrize(
