@@ -179,8 +179,8 @@ class _Block(Source):
         self.like = next(iter(batch.values()))
 
     def draw(self, position: Position, steps: int, batch_size: int) -> tuple[Iterator[Batch], Position]:
-        """See :meth:`Source.draw`; a block is passed over, and never drawn from."""
-        raise NotImplementedError
+        """See :meth:`Source.draw`; the bounds of this file pass over a block, and none draws from it."""
+        raise NotImplementedError  # reached by no call: an empty answer would hide one that is wrong
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[float, Batch]]:
         """See :meth:`Source.chunks`: one piece."""
