@@ -48,16 +48,13 @@ def with_reasons(fit: FairFit, told: Iterable[str]) -> FairFit:
     return replace(fit, reason=" ".join([fit.reason, *filter(None, told)]))
 
 
-_FEWER_STARTS = "Starts made before the time limit of"
-
-
 def with_fewer_starts(fit: FairFit, made: int, asked: int, time_limit: float | None) -> FairFit:
     """Return the best fit of the starts that were made, as one that ended early where there was no time for all."""
     if made == asked:
         return fit
     early = {mm.Status.SOLVED: mm.Status.BUDGET, mm.Status.OUT_OF_REACH: mm.Status.UNFINISHED}
-    reason = f"{_FEWER_STARTS} {time_limit} s: {made} of {asked}. {fit.reason}"
-    return replace(fit, status=early.get(fit.status, fit.status), reason=reason)
+    reason = f"Starts made before the time limit of {time_limit} s: {made} of {asked}. {fit.reason}"
+    return replace(fit, status=early.get(fit.status, fit.status), reason=reason, starts_left=asked - made)
 
 
 def told_of_new_rows(left: LeftOut, fit: FairFit, fewest: int) -> str:
@@ -143,7 +140,7 @@ def told_of_overfitting(fitted: Fitted, rows: LabelledData) -> str:
 
 def _more_work(fit: FairFit, asked: Asked) -> str:
     """Say how a search that ended early can go on; nothing where it did not, or where that was asked for."""
-    if _FEWER_STARTS in fit.reason:
+    if fit.starts_left:
         return "Give a longer time_limit."
     if fit.status is mm.Status.UNFINISHED and asked.target.iterations is not None and used_up(fit.solution):
         return "Give a larger max_iter."

@@ -79,7 +79,7 @@ class FairFit:
     and, as ``unconstrained``, those of the best model known on the data that the target is about. ``surrogate``
     has the surrogates' values on the training data, ``objective`` and ``gap``, the smoothed one; ``solution`` is the
     solve that the model comes from. Where its negative is returned, since it ranked worse than chance, all three are
-    about the negative, of which nothing is proved.
+    about the negative, of which nothing is proved. ``starts_left`` counts a network's starts that no time was left for.
     """
 
     parameters: Any
@@ -97,6 +97,7 @@ class FairFit:
     unconstrained_gap: AUCEstimate
     surrogate: Mapping[str, float]
     solution: mm.Solution
+    starts_left: int = 0
 
     def __post_init__(self) -> None:
         """Count the price from this model where none is known that is better: a price is at least 0."""
