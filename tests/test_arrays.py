@@ -57,6 +57,10 @@ CALLS: dict[str, Any] = {
     "number": lambda xp, x, y: xp.number(x[:1, :1]) * y,
     "number of a point": lambda xp, x, y: xp.number(xp.dot(x[0], x[0])) * y,
     "number of several": lambda xp, x, _: xp.number(x),
+    "row_max": lambda xp, x, _: xp.row_max(x),
+    "row_sum": lambda xp, x, _: xp.row_sum(x),
+    "row_dot": lambda xp, x, y: xp.row_dot(x, y),
+    "row_dot of more axes": lambda xp, x, y: xp.row_dot(xp.stack([x, y]), xp.stack([y, y])),
     "take": lambda xp, x, _: xp.take(x, [2, 0]),
     "take by array": lambda xp, x, _: xp.take(x, np.array([3, 3, 1])),
     "take nothing": lambda xp, x, _: xp.take(x, []),
@@ -104,6 +108,27 @@ def test_traced_arrays_agree(dtype: str) -> None:
             assert type(result) is np.ndarray, name
             assert result.dtype == want.dtype, name
         np.testing.assert_allclose(result, want, rtol=1e-12 if dtype == "float64" else 1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("width", [1, 4, 40])
+@pytest.mark.parametrize("shape", [(1,), (), (3,)])
+def test_what_broadcasts_against_a_row_is_its_reduction(shape: tuple[int, ...], width: int, dtype: str) -> None:
+    """Whether one row, one point or several; in the precision of the row, and no number where there was none."""
+    xp = engine("numpy")
+    x, y = (xp.create(np.random.default_rng(seed).normal(size=(*shape, width)), dtype) for seed in (0, 1))
+    pairs = (
+        (xp.row_max(x), x.max(axis=-1, keepdims=True)),
+        (xp.row_sum(x), x.sum(axis=-1, keepdims=True)),
+        (xp.row_dot(x, y), (x * y).sum(axis=-1, keepdims=True)),
+    )
+    for found, want in pairs:
+        assert (found * x).dtype == dtype
+        assert np.shape(found * x) == x.shape
+        np.testing.assert_allclose(found * x, want * x, rtol=1e-12 if dtype == "float64" else 1e-5, atol=1e-6)
+    x[..., -1] = np.nan
+    for found in (xp.row_max(x), xp.row_sum(x), xp.row_dot(x, y)):
+        assert np.isnan(found).all()
 
 
 def test_an_error_of_ours_passes_through_what_is_compiled() -> None:

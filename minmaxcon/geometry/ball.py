@@ -70,14 +70,14 @@ class Ball(EuclideanGenerator):
         """Shrink u towards the centre where it lies outside."""
         xp = namespace(u)
         offset = u if self._centered else u - self._center.row(u)
-        squared = xp.number(xp.dot(offset, offset))
+        squared = xp.row_dot(offset, offset)
         # Most steps end inside: one test instead of three operations.
         if not xp.traced:
             outside = squared > self.radius**2
             if not (outside.any() if outside.ndim else outside):
                 return u
         shrink = self.radius / xp.sqrt(xp.maximum(squared, self.radius**2))
-        offset = offset * shrink[..., None]
+        offset = offset * shrink
         return offset if self._centered else offset + self._center.row(u)
 
     def inequalities(self, u: Array) -> tuple[Array, Array]:

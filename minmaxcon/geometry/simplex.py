@@ -22,9 +22,9 @@ def safe_log(u: Array) -> Array:
 def log_softmax(logits: Array) -> tuple[Array, Array]:
     r"""Return :math:`\log p` and p for :math:`p \propto \exp(\text{logits})` over the last axis, without overflow."""
     xp = namespace(logits)
-    shifted = logits - xp.number(xp.max(logits, keepdims=True))
+    shifted = logits - xp.row_max(logits)
     weights = xp.exp(shifted)
-    total = xp.number(xp.sum(weights, keepdims=True))
+    total = xp.row_sum(weights)
     return shifted - xp.log(total), weights / total
 
 

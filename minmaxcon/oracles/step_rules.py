@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -194,10 +194,11 @@ class Adaptive(StepRule):
     ) -> tuple[Any, Any, Any, Any]:
         """See :meth:`StepRule.next`."""
         xp, geometry = namespace(x), problem.primal
-        origin, distance, gradients, duals, scale, steps = cast("_Travel", memory)
+        travel: _Travel = memory
+        origin, distance, gradients, duals, scale, steps = travel
         distance = xp.maximum(distance, geometry.squared_norm(x - origin)[..., None])
         gradients = gradients + geometry.squared_dual_norm(gradient)[..., None]
-        duals = duals + xp.max(u * u, keepdims=True) + xp.dot(v, v)[..., None]
+        duals = duals + (xp.row_max(u * u) + xp.row_dot(v, v))
         eta, steps = xp.sqrt(xp.number(distance / gradients)), steps + 1
         return eta, scale / xp.sqrt(xp.number(duals)), steps * eta, (origin, distance, gradients, duals, scale, steps)
 

@@ -165,24 +165,25 @@ class AUCFamily(mm.ConstraintFamily):
         """See :meth:`minmaxcon.ConstraintFamily.evaluate`."""
         features, weights = batch["features"], self._columns(batch["weights"])
         w, offset = self._split(x)
-        weights = weights * (1.0 / features.shape[0])
         scores, score_pullback = self.layout.model.evaluate(w, features)
-        xp = namespace(scores)
-        # A sum down the columns takes seven times as long as a product with ones.
-        mass = xp.matmul(_ones(int(features.shape[0])).row(scores), weights)
+        xp, rows = namespace(scores), int(features.shape[0])
+        # Sums over the rows: what takes them to the constraints divides by their number, where numbers are fewest. A
+        # sum down the columns takes seven times as long as a product with ones.
+        shares, difference, curved = _divided(rows, self._shares, self._difference, self._curvature)
+        mass = xp.matmul(_ones(rows).row(scores), weights)
         first, second = xp.matmul(scores, weights), xp.matmul(scores * scores, weights)
         centred = offset * mass - first  # c1 E(h - a)^2 = c1 (second + a (a mass - 2 first))
         losses = second + offset * (centred - first) + self._tilt.row(first) * first
-        difference = self._difference.like(first)
+        difference = difference.like(first)
 
         def pullback(y: Array, a: Array) -> Array:
             matmul, turned = xp.matmul, weights.T
-            curvature = matmul(y, self._curvature.like(y))
+            curvature = matmul(y, curved.like(y))
             constant = curvature * (self._shift.row(y) - offset) + matmul(a, difference.T)
             gradient = score_pullback(matmul(constant, turned) + scores * matmul(curvature, turned))
             return xp.concat([gradient, self._scatter(curvature * centred)])
 
-        values = xp.matmul(losses, self._shares.like(first)) + self._constant.row(first)
+        values = xp.matmul(losses, shares.like(first)) + self._constant.row(first)
         return mm.Evaluation(values, xp.matmul(first, difference), pullback)
 
     def _scatter(self, gradient: Array) -> Array:
@@ -270,6 +271,11 @@ def _writes(value: Any) -> int:
 @lru_cache(maxsize=16)
 def _ones(count: int) -> Constant:
     return Constant(np.ones(count))
+
+
+@lru_cache(maxsize=64)
+def _divided(rows: int, *constants: Constant) -> tuple[Constant, ...]:
+    return tuple(Constant(one.value / rows) for one in constants)
 
 
 _SUMMED = 512
