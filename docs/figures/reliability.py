@@ -143,7 +143,12 @@ PROMISES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "verify": (
         "Altered results are not confirmed, true ones are.",
-        ("tests/results/test_verification.py", "tests/results/test_claims.py"),
+        (
+            "tests/results/test_verification.py",
+            "tests/results/test_claims.py",
+            "tests/results/test_enclosed.py",
+            "tests/core/test_first_order.py",
+        ),
     ),
     "nonfinite": (
         "Of 300 injected values that are not finite each is named or without effect; the last finite iterate is kept.",
