@@ -74,8 +74,8 @@ class Namespace:
     loop : callable
         ``loop(count, body, state)``: the state after ``state = body(t, state)`` for t = 0, ..., count - 1.
     row_max, row_sum, row_dot : callable
-        As ``max``, ``sum`` and ``dot``, with an axis of length 1 at the end: what broadcasts against x. Of one row
-        those of NumPy are numbers, found in half the time.
+        As ``max``, ``sum`` and ``dot`` (of arrays of one shape), with an axis of length 1 at the end: what broadcasts
+        against x. Of one row those of NumPy are numbers, found in half the time.
     number : callable
         ``number(x)``: the one number of an array that holds one, which broadcasts in half the time with NumPy; other
         arrays as they are.
@@ -154,7 +154,7 @@ def _numpy() -> Namespace:
     # The ufuncs' own reductions skip the Python layers of np.sum and np.max (2 us each).
     add: Any = np.add.reduce
     largest: Any = np.maximum.reduce
-    dense = np.ndarray
+    dense = np.ndarray  # found faster under a name of this function, in the smallest products
 
     def total(x: Array, keepdims: bool = False) -> Array:
         return add(x, axis=-1, keepdims=keepdims)
@@ -166,7 +166,7 @@ def _numpy() -> Namespace:
         return x[0, x.argmax()] if x.ndim == 2 and len(x) == 1 else largest(x, axis=-1, keepdims=True)
 
     def row_sum(x: Array) -> Array:
-        if x.ndim == 2 and len(x) == 1 and x.size <= _SHORT_ROW:
+        if x.ndim == 2 and len(x) == 1 and x.size <= _SHORT_ROW and x.dtype.kind == "f":
             return x.dtype.type(sum(x.tolist()[0]))
         return add(x, axis=-1, keepdims=True)
 

@@ -275,6 +275,7 @@ def _ones(count: int) -> Constant:
 
 @lru_cache(maxsize=64)
 def _divided(rows: int, *constants: Constant) -> tuple[Constant, ...]:
+    """Return constants of any shapes divided by a number of rows: made once for the batches of a solve."""
     return tuple(Constant(one.value / rows) for one in constants)
 
 
