@@ -240,7 +240,7 @@ def proved_of_runs(
         if [row.shape for row in rows] != [starts.shape[1:]] * len(starts):
             raise InvalidInput("near", near, f"must have shape {starts.shape}, one point of the set's space a run.")
         near = np.array(rows, dtype=np.float64)
-        inside = np.isfinite(near).all(axis=1) & problem.primal.contains(near, 1e-6)
+        inside = np.isfinite(near).all(axis=1) & problem.primal.holds(near)
         starts = np.where(inside[:, None], near, starts)
     if problem.runs not in (None, len(weights)):
         need = f"has {problem.runs} runs, and there are multipliers of {len(weights)}; give problem.take([run]) of one."

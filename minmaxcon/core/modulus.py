@@ -256,7 +256,7 @@ def _points(primal: DistanceGenerator, around: Any) -> Any:
     points = np.atleast_2d(finite_array("around", around, "must be finite points of the primal set."))
     if points.ndim != 2 or points.shape[1] != primal.dimension:
         raise InvalidInput("around", np.shape(around), f"must have shape ({primal.dimension},) or one row per point.")
-    if not np.all(primal.contains(points, 1e-6)):
+    if not np.all(primal.holds(points)):
         raise InvalidInput("around", around, "must be finite points of the primal set.")
     return points
 

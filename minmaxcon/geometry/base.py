@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, namespace
+from minmaxcon.arrays import Array, namespace, to_numpy
 from minmaxcon.errors import Unsupported
 
 __all__ = ["DistanceGenerator", "EuclideanGenerator"]
+
+_SINGLE = 1e-6
+"""What rounding in single precision may move a point by, relative to one plus its size."""
 
 
 class DistanceGenerator(ABC):
@@ -116,6 +119,15 @@ class DistanceGenerator(ABC):
     @abstractmethod
     def contains(self, u: Array, tolerance: float = 1e-9) -> Array:
         """Whether u lies in X up to ``tolerance`` in each defining inequality: booleans of shape (...,)."""
+
+    def holds(self, u: Array) -> Array:
+        """Whether u is a point of X up to rounding in single precision: booleans of shape (...,).
+
+        That is 1e-6 of one plus the largest entry.
+        """
+        values = to_numpy(u)
+        size = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+        return self.contains(u, _SINGLE * (1.0 + size))
 
     @abstractmethod
     def sample(self, rng: Any, count: int) -> Any:

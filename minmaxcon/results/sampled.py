@@ -101,7 +101,7 @@ def _fresh(
 
     x, first = row(evidence.x), evidence.first
     usable = first is not None and len(first) == len(evidence.x)
-    usable = usable and bool(np.asarray(to_numpy(problem.primal.contains(row(first), 1e-6))).all())
+    usable = usable and bool(np.asarray(to_numpy(problem.primal.holds(row(first)))).all())
     dual = level.dual().center(x)
     weights, scaled = dual.weights, level.dual().scaled(dual)
     if multipliers:

@@ -156,7 +156,7 @@ class _Checks:
         if evidence is None:
             raise DataError(str(self.model.parent / "result.json"), "evidence is missing: an older version wrote it.")
         x = np.array(evidence.x)
-        if x.shape != (problem.primal.dimension,) or not problem.primal.contains(x, 1e-6):
+        if x.shape != (problem.primal.dimension,) or not problem.primal.holds(x):
             yield "x", False, f"the recorded point is no point of the set of {problem.primal.dimension} variables."
             return
         if problem.data.size is None:
@@ -311,7 +311,7 @@ class _Checks:
         0 where the first point is none of the set, or not feasible.
         """
         primal = self.problem.primal
-        usable = bool(np.isfinite(first).all()) and bool(primal.contains(first, 1e-6))
+        usable = bool(np.isfinite(first).all()) and bool(primal.holds(first))
         here = first if usable else x
         share = min(_SPAN if (asked := self._setting("least_span")) is None else asked, _SPAN)
         drawn = primal.sample(np.random.default_rng(0), _DRAWN)

@@ -319,7 +319,7 @@ def _start(problem: MinMaxProblem, solver: Solver, seed: Any, x0: Any) -> Start:
     if points is not None:
         if points.shape[-1:] != (problem.primal.dimension,) or points.ndim > 2:
             raise InvalidInput("x0", points.shape, f"must have shape ({problem.primal.dimension},) or one row per run.")
-        if not np.all(problem.primal.contains(points, 1e-6)):
+        if not np.all(problem.primal.holds(points)):
             raise InvalidInput("x0", x0, "must be a finite point of the primal set.")
         x = namespace(x).asarray(np.broadcast_to(points, x.shape).copy(), x)
     return Start(x, None, Position.start(np.random.default_rng(seed)))

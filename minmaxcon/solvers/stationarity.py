@@ -313,7 +313,7 @@ def _checked(problem: MinMaxProblem, x: Any) -> tuple[Any, bool]:
     points = finite_array("x", x, "must be a finite point of the primal set.")
     if points.ndim not in (1, 2) or points.shape[-1] != problem.primal.dimension:
         raise InvalidInput("x", points.shape, f"must have shape ({problem.primal.dimension},) or one row per run.")
-    if not np.all(problem.primal.contains(points, 1e-6)):
+    if not np.all(problem.primal.holds(points)):
         raise InvalidInput("x", x, "must be a finite point of the primal set.")
     single = points.ndim == 1 and problem.runs is None
     rows = np.atleast_2d(points)

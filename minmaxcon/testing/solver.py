@@ -96,7 +96,7 @@ class SolverTrial:
 
 
 def _require_true(problem: MinMaxProblem, found: Solution) -> None:
-    inside = np.all(to_numpy(problem.primal.contains(np.asarray(found.x), 1e-6)))
+    inside = np.all(to_numpy(problem.primal.holds(np.asarray(found.x))))
     require(inside, "x lies outside X.", x=found.x)
     true = fresh_values(problem, found.x)[0]
     scale = 1.0 + np.abs(true).max()

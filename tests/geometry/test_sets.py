@@ -259,3 +259,24 @@ def test_membership_in_a_simplex_allows_each_coordinate_the_tolerance() -> None:
         assert bool(simplex.contains(even + off / 4, 1e-3)) == inside
     for low, inside in ((0.9e-3, True), (1.1e-3, False)):
         assert bool(simplex.contains(np.array([1.0, -low, low, 0.0]), 1e-3)) == inside
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 10.0, 1e3, 1e6])
+def test_points_that_single_precision_has_rounded_belong_to_the_set(size: float) -> None:
+    """Projections in single precision, seen in double; what lies outside by more does not."""
+    rng = np.random.default_rng(5)
+    box = Box(-size * np.ones(7), size * np.ones(7))
+    for generator in (Ball(130, size), box, product([Ball(9, size), Ball(4, size)])):
+        far = (3.0 * size * rng.standard_normal((500, generator.dimension))).astype(np.float32)
+        points = np.asarray(generator.project(far), dtype=np.float64)
+        assert generator.holds(points).all()
+        assert not generator.holds(1.001 * points + 1e-4 * np.sign(points)).any()
+        assert not generator.holds(np.full(generator.dimension, np.nan))
+
+
+@each_generator
+def test_a_rounded_point_is_held_of_each_set(generator: DistanceGenerator) -> None:
+    rng = np.random.default_rng(6)
+    points = generator.sample(rng, 200)
+    assert generator.holds(points.astype(np.float32).astype(np.float64)).all()
+    assert not generator.holds(points + 100.0 * (1.0 + np.abs(points).max())).any()

@@ -18,7 +18,7 @@ import pytest
 import minmaxcon as mm
 from minmaxcon.core import Proved
 from minmaxcon.solvers import loop, progress_lines
-from tests.cases import PROBLEMS, TYPICAL, fair_auc, problem, quadratic
+from tests.cases import PROBLEMS, TYPICAL, fair_auc, labelled, problem, quadratic
 from tests.figures import Figure
 from tests.problem_library import HalfSquare
 
@@ -300,6 +300,16 @@ def test_another_start_may_be_given() -> None:
     for bad in (np.zeros(2), np.full(base.primal.dimension, 1e3), np.full(base.primal.dimension, np.nan)):
         with pytest.raises(mm.InvalidInput, match="x0"):
             mm.solve(base, x0=bad)
+
+
+def test_points_of_a_solve_in_single_precision_may_be_given() -> None:
+    """They lie outside of a large ball by what rounding moves them."""
+    base = mm.load_problem("fair_auc", data=labelled(0, n=60, d=20), kappa=0.2, radius=300.0, dtype="float32")
+    far = 2e3 * np.random.default_rng(0).normal(size=(1, base.primal.dimension)).astype(np.float32)
+    x = np.asarray(base.primal.project(far), dtype=np.float64)[0]
+    assert not base.primal.contains(x, 1e-6)
+    found = mm.solve(base, mm.SFLS(oracle=mm.SMD(steps=5, batch_size=10), levels=1), x0=x)
+    assert np.isfinite(found.objective)
 
 
 @pytest.mark.parametrize(

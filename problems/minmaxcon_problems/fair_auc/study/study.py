@@ -20,6 +20,7 @@ from .runs import (
     GOALS,
     KAPPAS,
     METHODS,
+    NETWORK_DAMPING,
     NETWORK_REACH,
     PAPER_WEIGHT,
     QUICK,
@@ -45,7 +46,7 @@ class Panel:
 _LEVEL_SETS = ("network_levels", "proximal", "kappas")
 _SETTINGS = {
     ("max_gap", True): ("linear", "warmup", "beyond_goals"),
-    ("max_gap", False): ("network", "eager", "network_warmup", "network_reach", "beyond", "beyond_goals"),
+    ("max_gap", False): ("network", "network_damping", "network_warmup", "network_reach", "beyond", "beyond_goals"),
     ("level_set", True): ("levels", "kappas"),
     ("level_set", False): (*_LEVEL_SETS, "paper_weight"),
     ("level_set_adaptive", False): _LEVEL_SETS,
@@ -121,6 +122,7 @@ class FairAUCStudy:
             "kappas": KAPPAS,
             "candidates": CANDIDATES,
             "paper_weight": PAPER_WEIGHT,
+            "network_damping": NETWORK_DAMPING,
             "network_reach": NETWORK_REACH,
         }
         names = _SETTINGS.get((method, panel.model == "linear"), ("baseline",))
