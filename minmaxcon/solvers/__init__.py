@@ -2,7 +2,7 @@
 
 from minmaxcon.solvers.averaging import ConEx, PrimalDual, SwitchingSubgradient
 from minmaxcon.solvers.iqrc import IQRC
-from minmaxcon.solvers.loop import Progress, iterate, progress_bar, progress_lines, solve
+from minmaxcon.solvers.loop import Progress, ends_together, iterate, progress_bar, progress_lines, solve
 from minmaxcon.solvers.named import AUTO, automatic, named_solver, solver_names
 from minmaxcon.solvers.sfls import SFLS
 from minmaxcon.solvers.stationarity import KKTResidual, Stationarity, kkt_residual, stationarity
@@ -20,6 +20,7 @@ __all__ = [
     "SuccessiveApproximation",
     "SwitchingSubgradient",
     "automatic",
+    "ends_together",
     "iterate",
     "kkt_residual",
     "named_solver",

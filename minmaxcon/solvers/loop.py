@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from minmaxcon.errors import EngineWarning, InvalidInput
 from minmaxcon.solvers.checkpoint import open_checkpoints, settings_of
 from minmaxcon.solvers.named import automatic
 
-__all__ = ["Progress", "iterate", "progress_bar", "progress_lines", "solve"]
+__all__ = ["Progress", "ends_together", "iterate", "progress_bar", "progress_lines", "solve"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -239,9 +240,10 @@ def solve(
         for callback in callbacks:
             closing.callback(getattr(callback, "close", _nothing))
         state: Any = None
+        told = [] if signals else callbacks  # of a job that has ended there is nothing to tell
         for state in iterate(problem, solver, seed=seed, x0=x0, state=begin):
             late, seconds = clock.over, clock.seconds
-            stops = [callback(Progress(solver, state, seconds)) for callback in callbacks]
+            stops = [callback(Progress(solver, state, seconds)) for callback in told]
             if signals:
                 ended = Status.INTERRUPTED, f"stopped by {signals[0]}."
             elif any(isinstance(stop, (bool, np.bool_)) and stop for stop in stops):
@@ -510,10 +512,38 @@ _SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
 """Signals that end a solve in order, as the reason names them; not every system has all."""
 
 
+_together: ContextVar[list[str] | None] = ContextVar("_together", default=None)
+"""Signals that ended a solve of the job at hand, None outside of one."""
+
+
+@contextmanager
+def ends_together(*, whole: bool = False) -> Iterator[list[str]]:
+    """Make the solves within parts of one job: a signal that ends one of them ends all that follow, at their start.
+
+    Without it each solve takes signals for itself, and the next one goes on as if none had come. Yields the names of
+    the signals, which are shared with a job around this one. With ``whole`` a job that a signal has cut short is worth
+    nothing, and KeyboardInterrupt is raised at its end.
+    """
+    around = _together.get()
+    signals: list[str] = [] if around is None else around
+    token = _together.set(signals)
+    try:
+        yield signals
+    except Exception as failure:  # of work on what a solve had not come to
+        if whole and signals:
+            raise KeyboardInterrupt from failure
+        raise
+    finally:
+        _together.reset(token)
+    if whole and signals:
+        raise KeyboardInterrupt
+
+
 @contextmanager
 def _interruptible() -> Iterator[list[str]]:
     """Note signals in a list, so that the loop can end in order; a second Ctrl-C raises KeyboardInterrupt."""
-    noted: list[str] = []
+    around = _together.get()
+    noted: list[str] = [] if around is None else around
     if threading.current_thread() is not threading.main_thread():
         yield noted
         return

@@ -48,12 +48,12 @@ def with_reasons(fit: FairFit, told: Iterable[str]) -> FairFit:
     return replace(fit, reason=" ".join([fit.reason, *filter(None, told)]))
 
 
-def with_fewer_starts(fit: FairFit, made: int, asked: int, time_limit: float | None) -> FairFit:
-    """Return the best fit of the starts that were made, as one that ended early where there was no time for all."""
+def with_fewer_starts(fit: FairFit, made: int, asked: int, end: str) -> FairFit:
+    """Return the best fit of the starts that were made, as one that ended early where ``end`` came before all were."""
     if made == asked:
         return fit
     early = {mm.Status.SOLVED: mm.Status.BUDGET, mm.Status.OUT_OF_REACH: mm.Status.UNFINISHED}
-    reason = f"Starts made before the time limit of {time_limit} s: {made} of {asked}. {fit.reason}"
+    reason = f"Starts made before {end}: {made} of {asked}. {fit.reason}"
     return replace(fit, status=early.get(fit.status, fit.status), reason=reason, starts_left=asked - made)
 
 

@@ -14,6 +14,7 @@ import minmaxcon as mm
 from minmaxcon.data import Standardizer
 from minmaxcon.errors import DataError
 from minmaxcon.metrics import AUCEstimate
+from minmaxcon.solvers import ends_together
 from minmaxcon_problems.fair_auc.calibration import LogOdds, calibration_by_group, lines_by_group
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.evaluation import measured_model, measured_scores
@@ -164,10 +165,11 @@ def fit_rows(
             weights = {"row_weight": row_weight, "validation_weight": validation_weight}
             fits = [
                 train(replace(one, gaps=gaps), rows, validation=validation, **weights)
-                for one in _starts(estimator, asked, width)
+                for one in _starts(estimator, asked, width, signals)
             ]
             by_auc = validation is None or asked.target.early_stopping
-            begun = len(fits), int(estimator.n_init), asked.target.time_limit
+            end = signals[0] if signals else f"the time limit of {asked.target.time_limit} s"
+            begun = len(fits), int(estimator.n_init), end
             made = [(with_fewer_starts(_best_start(same, by_auc), *begun), None) for same in zip(*fits, strict=True)]
         found = []
         for (fit, left), limit in zip(made, asked.gaps, strict=True):
@@ -208,10 +210,10 @@ def fit_rows(
             found.append(replace(fitted, fit=with_reasons(fit, told)))
         return found
 
-    found = trained(asked.gaps)
-    if sampled and constrained and validation is None and not folds:
-        late = f"The time limit of {asked.target.time_limit} s was reached."
-        found = held_on_all(trained, found, lambda: late if asked.target.over else "")
+    with ends_together() as signals:
+        found = trained(asked.gaps)
+        if sampled and constrained and validation is None and not folds:
+            found = held_on_all(trained, found, lambda: _end(asked.target, signals))
     if constrained:
         given = (raw, raw_weight) if raw_validation is None else (raw_validation, validation_weight)
         told = [told_of_groups(one, asked.target, *given, copies) for one in found]
@@ -221,8 +223,8 @@ def fit_rows(
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
 
 
-def _starts(estimator: Any, asked: Asked, width: int) -> Iterator[Asked]:
-    """Yield what is asked, once for each start of a network that there is time for; they share it."""
+def _starts(estimator: Any, asked: Asked, width: int, signals: Sequence[str]) -> Iterator[Asked]:
+    """Yield what is asked, once for each start of a network that there is time for, and before a signal."""
     target, several = asked.target, int(estimator.n_init)
     if several == 1:
         yield asked
@@ -233,7 +235,7 @@ def _starts(estimator: Any, asked: Asked, width: int) -> Iterator[Asked]:
         raise mm.InvalidInput("n_init", several, remedy)
     left = target.left or 0.0
     for k, seed in enumerate(range(target.seed, target.seed + several)):
-        if k and target.over:
+        if k and (target.over or signals):
             return
         made = model_of(model, width, score_bound=estimator.score_bound, seed=seed)
         until = None if target.until is None else target.until - left * (1.0 - (k + 1) / several)
@@ -368,8 +370,15 @@ def held_on_all(
     return best
 
 
+def _end(target: Target, signals: Sequence[str]) -> str:
+    """Say what has ended the training, if anything has."""
+    late = f"The time limit of {target.time_limit} s was reached." if target.over else ""
+    return f"Stopped by {signals[0]}." if signals else late
+
+
 def _unfinished(one: Fitted, why: str) -> Fitted:
-    return replace(one, fit=replace(one.fit, status=mm.Status.UNFINISHED, reason=f"{why} {one.fit.reason}"))
+    cut = mm.Status.INTERRUPTED if one.fit.status is mm.Status.INTERRUPTED else mm.Status.UNFINISHED
+    return replace(one, fit=replace(one.fit, status=cut, reason=f"{why} {one.fit.reason}"))
 
 
 def _best_of(path: list[Fitted]) -> int:

@@ -18,6 +18,7 @@ from minmaxcon.cli import table
 from minmaxcon.data import population_weights
 from minmaxcon.models import GroupRisk, Linear, LogisticLoss, Risk
 from minmaxcon.results import OKABE_ITO, describe_machine, empty_figure, load_average, one_thread, style_axes, versions
+from minmaxcon.solvers import ends_together
 from minmaxcon_problems.fair_auc.datasets import dataset_from
 from minmaxcon_problems.fair_auc.metrics import resolve_metric
 from minmaxcon_problems.fair_auc.surrogate.build import build_problem
@@ -217,7 +218,8 @@ def _measured(axis: str, size: int, limit: float, seed: int) -> Point:
     step = _step(problem, seed)
     began = time.process_time()
     solver = mm.solvers.automatic(problem)
-    found = mm.solve(problem, solver, seed=seed, time_limit=limit)
+    with ends_together(whole=True):
+        found = mm.solve(problem, solver, seed=seed, time_limit=limit)
     solve = time.process_time() - began
     statuses = [found.status] if found.runs is None else list(found.status)
     del problem

@@ -20,6 +20,7 @@ from typing import Any
 import minmaxcon as mm
 from minmaxcon.errors import DataError, InvalidInput, MinMaxConError
 from minmaxcon.results import check_file, environment, in_parallel, one_thread, plain, remove_leftovers, write_file
+from minmaxcon.solvers import ends_together
 
 from .study import FairAUCStudy, Panel
 
@@ -350,7 +351,8 @@ def _run(study: FairAUCStudy, one: Configuration, path: Path, data_dir: str | No
     """Run a configuration and write its file; return its name and, if it failed, why."""
     began = time.perf_counter()
     try:
-        found: Mapping[str, Any] = study.run(one.panel, one.method, one.seed, data_dir=data_dir, quick=one.quick)
+        with ends_together(whole=True):  # what a signal cuts short is no result
+            found: Mapping[str, Any] = study.run(one.panel, one.method, one.seed, data_dir=data_dir, quick=one.quick)
     except (InvalidInput, DataError):
         raise
     except Exception as failure:

@@ -27,7 +27,7 @@ from minmaxcon.core import Points, Position
 from minmaxcon.errors import InvalidInput
 from minmaxcon.reference import conic_minimum, solve_exact
 from minmaxcon.results import OKABE_ITO, describe_machine, empty_figure, one_thread, style_axes, versions
-from minmaxcon.solvers import automatic
+from minmaxcon.solvers import automatic, ends_together
 from minmaxcon_problems.fair_auc.datasets import Dataset, load_dataset
 from minmaxcon_problems.fair_auc.labelled import LabelledData
 from minmaxcon_problems.fair_auc.metrics import resolve_metric
@@ -349,7 +349,8 @@ def _ours(instance: Instance, problem: mm.MinMaxProblem, least: float, limit: fl
 
     solver: Any = copy.copy(automatic(problem))
     solver.tolerance = 0.5 * least
-    mm.solve(problem, solver, seed=seed, callbacks=[look])
+    with ends_together(whole=True):
+        mm.solve(problem, solver, seed=seed, callbacks=[look])
     return looks
 
 

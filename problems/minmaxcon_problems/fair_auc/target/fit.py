@@ -12,6 +12,7 @@ import minmaxcon as mm
 from minmaxcon import metrics
 from minmaxcon.checks import finite_array
 from minmaxcon.metrics import AUCEstimate
+from minmaxcon.solvers import ends_together
 from minmaxcon_problems.fair_auc.evaluation import measured_model, objective_at
 from minmaxcon_problems.fair_auc.labelled import LabelledData, protected_option
 from minmaxcon_problems.fair_auc.measured import comparisons, is_constant
@@ -195,7 +196,8 @@ def fit_path(
     goals = [judge.goals for judge in judges]
     begin = None if start is None else _checked_start(start, target, train)
     solve = _by_bounds if target.method == "bounds" else _by_following
-    solved = solve(min(judges, key=lambda judge: judge.target.max_gap), np.concatenate(goals), begin, callbacks)
+    with ends_together():
+        solved = solve(min(judges, key=lambda judge: judge.target.max_gap), np.concatenate(goals), begin, callbacks)
     ends = np.cumsum([0, *(part.size for part in goals)])
     return [_chosen(solved.part(*ends[k : k + 2]), judge) for k, judge in enumerate(judges)]
 
@@ -227,25 +229,30 @@ def fit_new_rows(
     until = None if target.until is None else target.until - (target.left or 0.0) / (len(folds) + 1)
     steps = _IN_FOLDS if target.iterations is None else target.iterations
     short = replace(target, iterations=steps, until=until)
-    for part, rest in folds:
-        if gaps and short.over:
-            break
-        own, other = (None, None) if row_weight is None else (row_weight[part], row_weight[rest])
-        judge = _Judge(train.select(part), train.select(rest), own, other, short)
-        goals = judge.goals[judge.goals >= 0]  # chance goes both ways, and is averaged out
-        solved = _by_following(judge, goals, None, ())
-        if gaps and short.over:  # a fold that was cut short
-            break
-        found = [judge.signed(one.run) for one in solved.goals]
-        gaps.append([gap for gap, _ in found])
-        areas.append([area for _, area in found])
-    average = np.abs(np.mean(gaps, axis=0)).max(axis=1)
-    fair = np.flatnonzero(average <= target.max_gap)
-    best = int(fair[0]) if fair.size else int(np.argmin(average))
-    left = LeftOut(float(goals[best]), float(average[best]), float(np.mean(areas, axis=0)[best]), len(gaps))
-    judge = _Judge(train, None, row_weight, None, replace(target, max_gap=left.goal))
-    fit = _chosen(_by_following(judge, goals[best : best + 1], None, ()), judge)
+    with ends_together() as signals:
+        for part, rest in folds:
+            if gaps and (short.over or signals):
+                break
+            own, other = (None, None) if row_weight is None else (row_weight[part], row_weight[rest])
+            judge = _Judge(train.select(part), train.select(rest), own, other, short)
+            goals = judge.goals[judge.goals >= 0]  # chance goes both ways, and is averaged out
+            solved = _by_following(judge, goals, None, ())
+            if gaps and (short.over or signals):  # a fold that was cut short
+                break
+            found = [judge.signed(one.run) for one in solved.goals]
+            gaps.append([gap for gap, _ in found])
+            areas.append([area for _, area in found])
+        stopped = list(signals)  # before the folds were over
+        average = np.abs(np.mean(gaps, axis=0)).max(axis=1)
+        fair = np.flatnonzero(average <= target.max_gap)
+        best = int(fair[0]) if fair.size else int(np.argmin(average))
+        left = LeftOut(float(goals[best]), float(average[best]), float(np.mean(areas, axis=0)[best]), len(gaps))
+        judge = _Judge(train, None, row_weight, None, replace(target, max_gap=left.goal))
+        fit = _chosen(_by_following(judge, goals[best : best + 1], None, ()), judge)
     fit = replace(fit, max_gap=target.max_gap)
+    if stopped:
+        reason = f"Stopped by {stopped[0]} within the folds. {fit.reason}"
+        return replace(fit, status=mm.Status.INTERRUPTED, reason=reason), left
     if len(gaps) < len(folds):
         reason = f"The time limit of {target.time_limit} s was reached within the folds. {fit.reason}"
         return replace(fit, status=mm.Status.UNFINISHED, reason=reason), left
@@ -266,23 +273,25 @@ def fit_new_rows_path(
     """Return what :func:`fit_new_rows` finds of each of several targets, in the place of the target's own.
 
     They share the time limit. Where no time is left to begin one, its model is that of the loosest target that was
-    begun and is as tight, else of the tightest, with the status ``UNFINISHED``.
+    begun and is as tight, else of the tightest, with the status ``UNFINISHED``; after a signal ``INTERRUPTED``.
     """
     target = replace(target, model=target.model_for(train)).started()
     begun = dict[float, tuple[FairFit, LeftOut]]()
     found = []
-    for gap in map(float, gaps):
-        if begun and target.over:
-            taken = max((one for one in begun if one <= gap), default=min(begun))
-            fit, left = begun[taken]
-            reason = (
-                f"The time limit of {target.time_limit} s was reached before this target was begun, and the model is"
-                f" that of the target {taken:g}. {fit.reason}"
-            )
-            found.append((replace(fit, max_gap=gap, status=mm.Status.UNFINISHED, reason=reason), left))
-        else:
-            begun[gap] = fit_new_rows(train, replace(target, max_gap=gap), folds, row_weight=row_weight)
-            found.append(begun[gap])
+    with ends_together() as signals:
+        for gap in map(float, gaps):
+            if begun and (target.over or signals):
+                taken = max((one for one in begun if one <= gap), default=min(begun))
+                fit, left = begun[taken]
+                ended = f"{signals[0]} came" if signals else f"The time limit of {target.time_limit} s was reached"
+                reason = (
+                    f"{ended} before this target was begun, and the model is that of the target {taken:g}. {fit.reason}"
+                )
+                status = mm.Status.INTERRUPTED if signals else mm.Status.UNFINISHED
+                found.append((replace(fit, max_gap=gap, status=status, reason=reason), left))
+            else:
+                begun[gap] = fit_new_rows(train, replace(target, max_gap=gap), folds, row_weight=row_weight)
+                found.append(begun[gap])
     return found
 
 
@@ -513,7 +522,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
         seed=target.seed,
         x0=free.x if start is None else start,
         time_limit=target.left,
-        callbacks=[lambda _: True] if stopped else [*callbacks, *watches[1:]],  # one Ctrl-C ends both
+        callbacks=[*callbacks, *watches[1:]],
     )
     runs = [watches[1].best(both[j], j) if watches else both[j] for j in range(len(goals))]
 

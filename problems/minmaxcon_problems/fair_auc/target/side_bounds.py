@@ -51,16 +51,15 @@ def solve_side_bounds(
     kappa, shift = (grid.ravel() for grid in np.meshgrid(_KAPPAS, _SHIFTS, indexing="ij"))
     kappa, shift = np.append(kappa, _INACTIVE), np.append(shift, 0.0)
 
-    def solved(kappas: Any, shifts: Any, told: Sequence[Any]) -> tuple[mm.Solution, Any, Any]:
+    def solved(kappas: Any, shifts: Any) -> tuple[mm.Solution, Any, Any]:
         sides = problem.with_bounds(1.0 + kappas * (1.0 + shifts), 1.0 + kappas * (1.0 - shifts))
-        found = mm.solve(sides, solver, seed=target.seed, x0=x0, time_limit=target.left, callbacks=told)
+        found = mm.solve(sides, solver, seed=target.seed, x0=x0, time_limit=target.left, callbacks=callbacks)
         scores = np.stack([model.predict(x[: model.dimension], rows.features) for x in found.x])
         return found, _signed_gap(scores, masks), metrics.auc(scores[:, rows.label > 0], scores[:, rows.label < 0])
 
-    first, gap, accuracy = solved(kappa, shift, callbacks)
+    first, gap, accuracy = solved(kappa, shift)
     middle_kappa, middle_shift = _interpolated(kappa[:-1], shift[:-1], gap[:-1], goals)
-    told = [lambda _: True] if mm.Status.INTERRUPTED in first.status else callbacks  # one Ctrl-C ends both
-    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift, told)
+    second, second_gap, second_accuracy = solved(middle_kappa, middle_shift)
     gap, accuracy = np.abs(np.concatenate([gap, second_gap])), np.concatenate([accuracy, second_accuracy])
     feasible = np.concatenate([first.feasible, second.feasible])
     chosen, reach = [], []
