@@ -374,6 +374,7 @@ UNTRIED = {
     **dict.fromkeys(("compiled",), "needs JAX: tests/test_arrays.py"),
     **dict.fromkeys(("check_oracle", "check_problem", "check_solver"), "takes a second: tests/testing"),
     **dict.fromkeys(("solver_names", "command_points", "plugin_names"), "has no argument"),
+    "ends_together": "is a context: tests/problems/fair_auc/test_signals.py",
     **dict.fromkeys(("describe_machine", "load_average", "one_thread", "versions"), "has no argument"),
 }
 """Public functions that the table leaves out, and why."""

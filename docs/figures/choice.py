@@ -38,7 +38,7 @@ import minmaxcon as mm
 from minmaxcon.cli.output import table
 from minmaxcon.cli.solve import load_problem
 from minmaxcon.results.comparison import Optimum, exact_optimum
-from minmaxcon.solvers import automatic, named_solver
+from minmaxcon.solvers import automatic, ends_together, named_solver
 from minmaxcon_problems.fair_auc import resolve_metric
 from minmaxcon_problems.fair_auc.datasets import Dataset
 from minmaxcon_problems.fair_auc.study.to_target import synthetic_rows
@@ -134,7 +134,8 @@ def measured(
     began = time.process_time()
     made = automatic(problem) if solver == "auto" else named_solver(solver)
     watch = Watch(optimum, targets, samples, seconds, began)
-    mm.solve(problem, made, seed=seed, callbacks=[watch])
+    with ends_together(all_or_nothing=True):  # a run that Ctrl-C cuts short is no record
+        mm.solve(problem, made, seed=seed, callbacks=[watch])
     return Run(watch.hits, watch.infeasible, watch.drawn, watch.seconds)
 
 

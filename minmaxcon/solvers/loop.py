@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minmaxcon.arrays import namespace, to_numpy
-from minmaxcon.checks import finite_array, number, seed_number, whole
+from minmaxcon.checks import finite_array, flag, number, seed_number, whole
 from minmaxcon.core import (
     Certificate,
     Evidence,
@@ -517,25 +517,36 @@ _together: ContextVar[list[str] | None] = ContextVar("_together", default=None)
 
 
 @contextmanager
-def ends_together(*, whole: bool = False) -> Iterator[list[str]]:
+def ends_together(*, all_or_nothing: bool = False) -> Iterator[list[str]]:
     """Make the solves within parts of one job: a signal that ends one of them ends all that follow, at their start.
 
     Without it each solve takes signals for itself, and the next one goes on as if none had come. Yields the names of
-    the signals, which are shared with a job around this one. With ``whole`` a job that a signal has cut short is worth
-    nothing, and KeyboardInterrupt is raised at its end.
+    the signals, which are shared with a job around this one. With ``all_or_nothing`` a job that a signal has cut short
+    is worth nothing, and KeyboardInterrupt is raised at its end. Raises InvalidInput where that is neither True nor
+    False.
+
+    Examples
+    --------
+    >>> import minmaxcon as mm
+    >>> from minmaxcon.solvers import ends_together
+    >>> with ends_together() as signals:
+    ...     found = [mm.solve(mm.load_problem("toy"), seed=seed) for seed in range(2)]
+    >>> signals, [one.status.name for one in found]
+    ([], ['SOLVED', 'SOLVED'])
     """
+    needed = flag("all_or_nothing", all_or_nothing)
     around = _together.get()
     signals: list[str] = [] if around is None else around
     token = _together.set(signals)
     try:
         yield signals
     except Exception as failure:  # of work on what a solve had not come to
-        if whole and signals:
+        if needed and signals:
             raise KeyboardInterrupt from failure
         raise
     finally:
         _together.reset(token)
-    if whole and signals:
+    if needed and signals:
         raise KeyboardInterrupt
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import minmaxcon as mm
+from minmaxcon.solvers import ends_together
 from minmaxcon_problems.fair_auc import FairAUCClassifier
 from minmaxcon_problems.fair_auc.estimator import training
 from minmaxcon_problems.fair_auc.labelled import FileColumns
@@ -77,6 +79,26 @@ def test_a_benchmark_ends(which: signal.Signals, monkeypatch: pytest.MonkeyPatch
     instance = to_target._synthetic(1000, 5, 0.2, 0)
     with pytest.raises(KeyboardInterrupt):
         to_target._ours(instance, mm.load_problem("toy"), 0.01, 5.0, 0)
+
+
+@pytest.mark.parametrize("bad", ["yes", 1, None])
+def test_what_a_job_is_worth_is_true_or_false(bad: Any) -> None:
+    with pytest.raises(mm.InvalidInput, match=f"all_or_nothing={bad!r}"), ends_together(all_or_nothing=bad):
+        pass
+
+
+def test_jobs_within_a_job_share_its_end() -> None:
+    """And a solve after it knows nothing of it, nor does one in another thread."""
+    problem = mm.load_problem("toy")
+    with ends_together() as signals, ends_together() as inner:
+        mm.solve(problem, callbacks=[lambda _: signal.raise_signal(SIGNALS[0])])
+        assert signals is inner
+        passed: list[mm.Progress] = []
+        assert mm.solve(problem, callbacks=[passed.append]).status is mm.Status.INTERRUPTED
+        assert not passed
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(mm.solve, problem, seed=0).result().status is mm.Status.SOLVED
+    assert mm.solve(problem, seed=0).status is mm.Status.SOLVED
 
 
 @pytest.mark.parametrize("number, made", [(3, 1), (11, 2)])

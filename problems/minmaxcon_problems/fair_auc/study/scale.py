@@ -218,7 +218,7 @@ def _measured(axis: str, size: int, limit: float, seed: int) -> Point:
     step = _step(problem, seed)
     began = time.process_time()
     solver = mm.solvers.automatic(problem)
-    with ends_together(whole=True):
+    with ends_together(all_or_nothing=True):
         found = mm.solve(problem, solver, seed=seed, time_limit=limit)
     solve = time.process_time() - began
     statuses = [found.status] if found.runs is None else list(found.status)

@@ -351,7 +351,7 @@ def _run(study: FairAUCStudy, one: Configuration, path: Path, data_dir: str | No
     """Run a configuration and write its file; return its name and, if it failed, why."""
     began = time.perf_counter()
     try:
-        with ends_together(whole=True):  # what a signal cuts short is no result
+        with ends_together(all_or_nothing=True):  # what a signal cuts short is no result
             found: Mapping[str, Any] = study.run(one.panel, one.method, one.seed, data_dir=data_dir, quick=one.quick)
     except (InvalidInput, DataError):
         raise

@@ -349,7 +349,7 @@ def _ours(instance: Instance, problem: mm.MinMaxProblem, least: float, limit: fl
 
     solver: Any = copy.copy(automatic(problem))
     solver.tolerance = 0.5 * least
-    with ends_together(whole=True):
+    with ends_together(all_or_nothing=True):
         mm.solve(problem, solver, seed=seed, callbacks=[look])
     return looks
 
