@@ -19,6 +19,7 @@ from fair_models import DATA, METRICS, hypervolume
 
 import minmaxcon as mm
 from minmaxcon.cli.output import table
+from minmaxcon.solvers import ends_together
 from minmaxcon_problems.fair_auc.baselines import ProxyLagrangian
 from minmaxcon_problems.fair_auc.datasets import Dataset, stratified_parts
 from minmaxcon_problems.fair_auc.labelled import LabelledData
@@ -88,7 +89,8 @@ def main() -> None:
         parser.error(f"there is no data set {unknown.pop()!r}")
     warnings.simplefilter("ignore")
     cases = list(itertools.product(asked.data, METRICS, range(asked.splits)))
-    every = [measured(*case) for case in cases]
+    with ends_together(all_or_nothing=True):
+        every = [measured(*case) for case in cases]
     rows = []
     for way in every[0]:
         apart = np.array([one[way] for one in every])

@@ -16,7 +16,7 @@ from minmaxcon.errors import Unsupported
 
 __all__ = ["DistanceGenerator", "EuclideanGenerator"]
 
-_SINGLE = 1e-6
+SINGLE = 1e-6
 """What rounding in single precision may move a point by, relative to one plus its size."""
 
 
@@ -121,13 +121,16 @@ class DistanceGenerator(ABC):
         """Whether u lies in X up to ``tolerance`` in each defining inequality: booleans of shape (...,)."""
 
     def holds(self, u: Array) -> Array:
-        """Whether u is a point of X up to rounding in single precision: booleans of shape (...,).
+        """Whether u is a point of X up to rounding in single precision: booleans of shape (...,), an ndarray.
 
-        That is 1e-6 of one plus the largest entry.
+        That is 1e-6 of one plus its Euclidean norm; a product of sets looks at each of its parts, a box at each entry.
         """
-        values = to_numpy(u)
-        size = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
-        return self.contains(u, _SINGLE * (1.0 + size))
+        points = np.asarray(to_numpy(u), dtype=np.float64)
+        rows = points.reshape(-1, points.shape[-1])
+        with np.errstate(over="ignore"):
+            room = SINGLE * (1.0 + np.linalg.norm(rows, axis=1))
+        inside = [np.isfinite(far) and bool(self.contains(row, far)) for row, far in zip(rows, room, strict=True)]
+        return np.array(inside, dtype=bool).reshape(points.shape[:-1])
 
     @abstractmethod
     def sample(self, rng: Any, count: int) -> Any:

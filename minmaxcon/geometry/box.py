@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from minmaxcon.arrays import Array, Constant, namespace
+from minmaxcon.arrays import Array, Constant, namespace, to_numpy
 from minmaxcon.checks import finite_array
 from minmaxcon.errors import InvalidInput
-from minmaxcon.geometry.base import EuclideanGenerator
+from minmaxcon.geometry.base import SINGLE, EuclideanGenerator
 
 __all__ = ["Box"]
 
@@ -87,6 +87,13 @@ class Box(EuclideanGenerator):
         """Tell whether every coordinate lies within its bounds up to ``tolerance``."""
         low, high = self._lower.like(u), self._upper.like(u)
         return ((u >= low - tolerance) & (u <= high + tolerance)).all(-1)
+
+    def holds(self, u: Array) -> Array:
+        """See :meth:`DistanceGenerator.holds`."""
+        points = np.asarray(to_numpy(u), dtype=np.float64)
+        room = SINGLE * (1.0 + np.abs(points))
+        inside = np.isfinite(points) & (points >= self.lower - room) & (points <= self.upper + room)
+        return inside.all(-1)
 
     def sample(self, rng: Any, count: int) -> Any:
         """Draw uniformly from the box; each coordinate on one of its bounds with probability 0.3."""

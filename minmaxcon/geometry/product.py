@@ -82,6 +82,10 @@ class _Slices:
             result = result & more
         return result
 
+    def holds(self, u: Array) -> Array:
+        """See :meth:`DistanceGenerator.holds`."""
+        return np.logical_and.reduce([part.holds(u[where]) for part, where in self._plan])
+
     def sample(self, rng: Any, count: int) -> Any:
         """Join independent samples of the parts."""
         return np.concatenate([part.sample(rng, count) for part in self.parts], axis=-1)

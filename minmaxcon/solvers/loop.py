@@ -252,7 +252,7 @@ def solve(
                 ended = Status.BUDGET, f"the time limit of {time_limit:g} s was reached."
             elif budget is not None and solver.outcome(state).steps >= budget:
                 ended = Status.BUDGET, f"the budget of {budget} steps was used."
-            ended = problem.data.agreed(ended)
+            ended = _agreed(problem.data, ended, signals)
             spent = clock.seconds  # what the last checkpoint says that the solve took, so that going on adds to it
             if (
                 keeper is not None
@@ -512,6 +512,14 @@ _SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
 """Signals that end a solve in order, as the reason names them; not every system has all."""
 
 
+def _agreed(data: Source, ended: tuple[Status, str] | None, signals: list[str]) -> tuple[Status, str] | None:
+    """Return how the solve ends in all processes, and note a signal that came to another one: the job ends in all."""
+    found: tuple[Status, str] | None = data.agreed(ended)
+    if found is not None and found[0] is Status.INTERRUPTED and not signals:
+        signals.append("a signal to another process")
+    return found
+
+
 _together: ContextVar[list[str] | None] = ContextVar("_together", default=None)
 """Signals that ended a solve of the job at hand, None outside of one."""
 
@@ -521,9 +529,10 @@ def ends_together(*, all_or_nothing: bool = False) -> Iterator[list[str]]:
     """Make the solves within parts of one job: a signal that ends one of them ends all that follow, at their start.
 
     Without it each solve takes signals for itself, and the next one goes on as if none had come. Yields the names of
-    the signals, which are shared with a job around this one. With ``all_or_nothing`` a job that a signal has cut short
-    is worth nothing, and KeyboardInterrupt is raised at its end. Raises InvalidInput where that is neither True nor
-    False.
+    the signals, which are shared with a job around this one, and with other processes of the same solve. No generator
+    may yield within, since what its caller does would be part of the job. With ``all_or_nothing`` a job that a signal
+    has cut short is worth nothing, and KeyboardInterrupt is raised at its end. Raises InvalidInput where that is
+    neither True nor False.
 
     Examples
     --------
@@ -552,7 +561,7 @@ def ends_together(*, all_or_nothing: bool = False) -> Iterator[list[str]]:
 
 @contextmanager
 def _interruptible() -> Iterator[list[str]]:
-    """Note signals in a list, so that the loop can end in order; a second Ctrl-C raises KeyboardInterrupt."""
+    """Note signals in a list, that of the job, so that the loop can end in order; a second Ctrl-C is raised."""
     around = _together.get()
     noted: list[str] = [] if around is None else around
     if threading.current_thread() is not threading.main_thread():

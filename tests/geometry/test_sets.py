@@ -274,6 +274,28 @@ def test_points_that_single_precision_has_rounded_belong_to_the_set(size: float)
         assert not generator.holds(np.full(generator.dimension, np.nan))
 
 
+@pytest.mark.parametrize("dimension, radius", [(10_000, 1e3), (100_000, 100.0), (1_000_000, 100.0)])
+def test_rounded_points_of_a_ball_of_many_dimensions_belong_to_it(dimension: int, radius: float) -> None:
+    ball = Ball(dimension, radius)
+    far = (3.0 * np.random.default_rng(7).standard_normal((3, dimension))).astype(np.float32) * np.float32(radius)
+    assert ball.holds(ball.project(far)).all()
+
+
+def test_room_for_rounding_is_each_points_and_each_entrys_own() -> None:
+    """No other point, and no larger entry or part, makes more room; numbers without an end make none."""
+    ball = Ball(3, 1.0)
+    np.testing.assert_array_equal(ball.holds(np.array([[50.0, 0, 0], [1e9, 0, 0], [1.0, 0, 0]])), [False, False, True])
+    wide = Box(np.array([-1.0, -1e9]), np.array([1.0, 1e9]))
+    both = product([Ball(1, 1.0), Ball(1, 1e9)])
+    for generator in (wide, both):
+        given = np.array([[900.0, 1e9], [1.0000005, 1e9 + 1.0], [1.00001, 0.0]])
+        np.testing.assert_array_equal(generator.holds(given), [False, True, False])
+    for generator in (ball, Box(-np.ones(3), np.ones(3)), Simplex(3), product([Ball(2, 1.0), Ball(1, 1.0)])):
+        for bad in (np.inf, -np.inf, np.nan, 1e308):
+            assert not generator.holds(np.array([bad, 0.0, 0.0]))
+        assert generator.holds(np.zeros((0, 3))).shape == (0,)
+
+
 @each_generator
 def test_a_rounded_point_is_held_of_each_set(generator: DistanceGenerator) -> None:
     rng = np.random.default_rng(6)

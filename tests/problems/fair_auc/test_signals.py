@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -110,8 +111,49 @@ def test_of_several_starts_none_follows(number: int, made: int, comes: Comes, mo
     found.fit(rows.X, rows.y, sensitive_features=rows.group)
     assert len(steps) == number
     assert f"{made} of 3" in found.reason_
-    assert found.status_ is not mm.Status.SOLVED
+    assert found.status_ is mm.Status.INTERRUPTED
     assert np.isfinite(found.decision_function(rows.X)).all()
+
+
+def test_the_last_start_and_rows_beyond_the_sample_say_that_they_were_cut_short(
+    comes: Comes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each step of a fit, whatever else its solves have come to."""
+    monkeypatch.setattr(fit_module, "_STEPS", 4)
+    rows, common = biased_rows(120, 2), {"max_gap": 0.2, "objective": "quadratic_auc", "random_state": 0}
+    for settings in ({"model": mm.mlp(4, 2), "n_init": 2}, {}):
+        if not settings:
+            monkeypatch.setattr(training, "MANY", 60)
+            monkeypatch.setattr(training, "_CELL", 20)
+        for number in (2, 5, 9, 13, 17, 21):
+            steps = comes(number)
+            steps.clear()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = FairAUCClassifier("group", **common, **settings)
+                found.fit(rows.X, rows.y, sensitive_features=rows.group)
+            if len(steps) < number:
+                break  # a whole fit has fewer steps
+            assert len(steps) == number
+            assert found.status_ is mm.Status.INTERRUPTED
+            assert any(name in found.reason_ for name in ("Ctrl-C", "SIGTERM", "SIGHUP"))
+            assert settings or "trained again" not in found.reason_
+
+
+def test_other_processes_of_a_solve_end_the_job_too() -> None:
+    """Those of a distributed solve agree on its end, and a signal comes to one of them."""
+
+    class Elsewhere(mm.Finite):
+        def agreed(self, found: Any) -> Any:
+            return found if found is None or isinstance(found, bool) else (mm.Status.INTERRUPTED, "stopped by SIGTERM.")
+
+    base = mm.load_problem("toy")
+    data = Elsewhere({name: np.asarray(values) for name, values in base.data.arrays.items()})
+    problem = mm.MinMaxProblem(base.objective, base.constraints, base.primal, data, start=base.start)
+    with ends_together() as signals:
+        assert mm.solve(problem, budget=1).status is mm.Status.INTERRUPTED
+        assert signals == ["a signal to another process"]
+        assert mm.solve(base).status is mm.Status.INTERRUPTED
 
 
 @pytest.mark.parametrize("number", [2, 14])

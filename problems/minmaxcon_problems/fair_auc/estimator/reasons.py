@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from .fitted import MISSED, Fitted
 
 __all__ = [
     "FitWarning",
+    "cut_short",
     "told_of_groups",
     "told_of_new_rows",
     "told_of_overfitting",
@@ -48,12 +49,23 @@ def with_reasons(fit: FairFit, told: Iterable[str]) -> FairFit:
     return replace(fit, reason=" ".join([fit.reason, *filter(None, told)]))
 
 
+def cut_short(found: list[Fitted], signals: Sequence[str]) -> list[Fitted]:
+    """Return models that say so where a signal has ended the training, whatever their own solves have come to."""
+    if not signals:
+        return found
+    name, cut = signals[0], mm.Status.INTERRUPTED
+    told = [one.fit.reason if name in one.fit.reason else f"Stopped by {name}. {one.fit.reason}" for one in found]
+    return [
+        replace(one, fit=replace(one.fit, status=cut, reason=reason)) for one, reason in zip(found, told, strict=True)
+    ]
+
+
 def with_fewer_starts(fit: FairFit, made: int, asked: int, end: str) -> FairFit:
-    """Return the best fit of the starts that were made, as one that ended early where ``end`` came before all were."""
+    """Return the best fit of the starts that were begun, as one that ended early where ``end`` came before all were."""
     if made == asked:
         return fit
     early = {mm.Status.SOLVED: mm.Status.BUDGET, mm.Status.OUT_OF_REACH: mm.Status.UNFINISHED}
-    reason = f"Starts made before {end}: {made} of {asked}. {fit.reason}"
+    reason = f"Starts begun before {end}: {made} of {asked}. {fit.reason}"
     return replace(fit, status=early.get(fit.status, fit.status), reason=reason, starts_left=asked - made)
 
 

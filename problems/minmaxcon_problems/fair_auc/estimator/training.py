@@ -31,6 +31,7 @@ from .groups import checked_use_group, rows_with_groups, shifts_unpenalised
 from .incremental import Incremental
 from .inputs import SENSITIVE, feature_names
 from .reasons import (
+    cut_short,
     told_of_groups,
     told_of_new_rows,
     told_of_overfitting,
@@ -219,6 +220,7 @@ def fit_rows(
         told = [told_of_groups(one, asked.target, *given, copies) for one in found]
         found = [replace(one, fit=with_reasons(one.fit, said)) for one, said in zip(found, told, strict=True)]
     best = _best_of(found)
+    found = cut_short(found, signals)
     warn_of(found[best], judged, asked)
     return replace(found[best], path=tuple(found)) if len(found) > 1 else found[best]
 
@@ -377,8 +379,7 @@ def _end(target: Target, signals: Sequence[str]) -> str:
 
 
 def _unfinished(one: Fitted, why: str) -> Fitted:
-    cut = mm.Status.INTERRUPTED if one.fit.status is mm.Status.INTERRUPTED else mm.Status.UNFINISHED
-    return replace(one, fit=replace(one.fit, status=cut, reason=f"{why} {one.fit.reason}"))
+    return replace(one, fit=replace(one.fit, status=mm.Status.UNFINISHED, reason=f"{why} {one.fit.reason}"))
 
 
 def _best_of(path: list[Fitted]) -> int:

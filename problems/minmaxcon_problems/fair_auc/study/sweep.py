@@ -177,7 +177,7 @@ class Sweep:
 
     ``records`` are those of the configurations that finished, in the order in which they were asked for, whichever
     finished first. Of the ``total`` asked for, ``kept`` files were there before; ``failures`` are messages by name of a
-    configuration, ``interrupted`` says whether Ctrl-C ended the sweep, and ``notes`` tell the reader what was damaged.
+    configuration, ``interrupted`` says whether a signal ended the sweep, and ``notes`` tell what was damaged.
     """
 
     records: list[dict[str, Any]]

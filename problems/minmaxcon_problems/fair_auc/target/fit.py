@@ -460,7 +460,7 @@ class _Candidates:
     goals: list[_Candidate]
     free: _Candidate
     others: tuple[_Candidate, ...] = ()
-    interrupted: bool = False  # by Ctrl-C before all was tried
+    interrupted: bool = False  # by a signal before all was tried
     note: str = ""
 
     @classmethod
@@ -515,7 +515,6 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
     free = mm.solve(without, solver, seed=target.seed, time_limit=target.left, callbacks=[*callbacks, *watches[:1]])
     if watches:
         free = watches[0].best(free, 0)
-    stopped = free.status is mm.Status.INTERRUPTED
     both = mm.solve(
         signed_bounds(problem, free.x, goals),
         solver,
@@ -529,6 +528,7 @@ def _by_following(judge: _Judge, goals: Any, start: Any, callbacks: Sequence[Any
     def smooth(solutions: Sequence[mm.Solution]) -> Any:
         return np.abs(observed(problem, np.vstack([run.x for run in solutions])).smoothed).max(axis=1)
 
+    stopped = mm.Status.INTERRUPTED in (free.status, *both.status)
     found = _Candidates.of(judge, goals, runs, free, smooth([*runs, free]), interrupted=stopped)
     if not stopped and not watches:
 

@@ -261,7 +261,7 @@ def test_all_solves_of_a_fit_share_one_limit(settings: dict[str, Any], slow: Cal
     if not linear:
         assert limits[0] <= 200.0
         assert fair.status_ in {mm.Status.BUDGET, mm.Status.UNFINISHED}
-        assert f"Starts made before the time limit of 1000.0 s: {len(limits) // 2} of 5." in fair.reason_
+        assert f"Starts begun before the time limit of 1000.0 s: {len(limits) // 2} of 5." in fair.reason_
     if "demand" in settings:
         assert fair.status_ is mm.Status.UNFINISHED
         assert "within the folds" in fair.reason_
@@ -295,7 +295,7 @@ def test_starts_that_there_is_no_time_for_are_told(
     limits = slow(400.0)
     with pytest.warns(
         FitWarning,
-        match=rf"^{status}: Starts made before the time limit of 1000.0 s: {made} of 3\. .* Give a longer time",
+        match=rf"^{status}: Starts begun before the time limit of 1000.0 s: {made} of 3\. .* Give a longer time",
     ):
         found = fitted(few, model="mlp", n_init=3, max_gap=gap, max_iter=2, time_limit=1000.0)
     assert len(limits) >= 2 * made
