@@ -18,7 +18,10 @@ from minmaxcon.core.runs import where_runs
 from minmaxcon.core.solution import Status
 from minmaxcon.errors import InvalidInput
 
-__all__ = ["Outcome", "Points", "RunsState", "Solver", "Verdict"]
+__all__ = ["GOING_ON", "Outcome", "Points", "RunsState", "Solver", "Verdict"]
+
+GOING_ON = "the solve is going on."
+"""The reason of a run that has not ended."""
 
 Verdict = tuple[Status | None, str]
 """How a run has ended, None while it goes on, and the evidence."""
@@ -229,7 +232,7 @@ class RunsState:
             "lower": np.full(runs, -np.inf),
             "evidence": Evidence.none(problem, runs),
             "status": (None,) * runs,
-            "reason": ("the solve is going on.",) * runs,
+            "reason": (GOING_ON,) * runs,
             "next": replace(start, x=points.x),
             "trace": (),
             "steps": 0,

@@ -38,6 +38,7 @@ from minmaxcon.core.first_order import ProvedDistance, proved_distance
 from minmaxcon.core.level import real_evaluation
 from minmaxcon.core.problem import require_problem
 from minmaxcon.core.runs import take_runs
+from minmaxcon.core.solver import GOING_ON
 from minmaxcon.errors import EngineWarning, InvalidInput
 from minmaxcon.solvers.checkpoint import open_checkpoints, settings_of
 from minmaxcon.solvers.named import automatic
@@ -341,7 +342,7 @@ def _solution(
     for j, status in enumerate(outcome.status):
         reason, lower = outcome.reason[j], float(outcome.lower[j])
         if ended is not None and status not in final:
-            status, reason = ended[0], f"{ended[1][:-1]}; {reason}"
+            status, reason = ended[0], ended[1] if reason == GOING_ON else f"{ended[1][:-1]}; {reason}"
         worst = float(outcome.constraints[j].max())
         if status in (Status.BUDGET, Status.INTERRUPTED) and not feasible[j] and np.isfinite(worst):
             reason = f"{reason[:-1]}; no feasible point was found yet, the least violation is {worst:.6g}."

@@ -192,6 +192,7 @@ def test_ctrl_c_returns_the_best_point() -> None:
     solution = mm.solve(problem("fair_auc_inter"), ENDLESS, callbacks=[press])
     assert solution.status is mm.Status.INTERRUPTED
     assert solution.reason.startswith("Stopped by Ctrl-C")
+    assert "going on" not in solution.reason  # it has ended
     assert solution.steps == 200
     assert solution.feasible
     assert signal.getsignal(signal.SIGINT) is before

@@ -36,7 +36,7 @@ from minmaxcon.core import (
 from minmaxcon.core.constraint import ConstraintFamily, family_of
 from minmaxcon.core.linearisation import exact_gradients, exact_values
 from minmaxcon.core.runs import put_runs, take_runs, where_runs
-from minmaxcon.core.solver import Verdict
+from minmaxcon.core.solver import GOING_ON, Verdict
 from minmaxcon.errors import DataError, InvalidInput
 from minmaxcon.solvers.successive.linearised_step import LinearisedStep, linearised_step
 from minmaxcon.solvers.successive.tilted import Tilted
@@ -293,7 +293,7 @@ class SuccessiveApproximation(Solver):
             lower=np.full(runs, -np.inf),
             evidence=replace(Evidence.none(problem, runs), linear=Linearised.none(runs, functions)),
             status=(None,) * runs,
-            reason=("the solve is going on.",) * runs,
+            reason=(GOING_ON,) * runs,
             next=Start(x, None, position),
             trace=(),
             steps=0,
