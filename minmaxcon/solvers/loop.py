@@ -562,7 +562,7 @@ def ends_together(*, all_or_nothing: bool = False) -> Iterator[list[str]]:
 
 @contextmanager
 def _interruptible() -> Iterator[list[str]]:
-    """Note signals in a list, that of the job, so that the loop can end in order; a second Ctrl-C is raised."""
+    """Note signals in the job's list, so that the loop can end in order; a second Ctrl-C raises KeyboardInterrupt."""
     around = _together.get()
     noted: list[str] = [] if around is None else around
     if threading.current_thread() is not threading.main_thread():
