@@ -16,8 +16,8 @@ from minmaxcon.errors import Unsupported
 
 __all__ = ["DistanceGenerator", "EuclideanGenerator"]
 
-SINGLE = 1e-6
-"""What rounding in single precision may move a point by, relative to one plus its size."""
+SINGLE_ROUNDING = 1e-6
+"""Rounding in single precision moves a point by at most this, relative to one plus its norm."""
 
 
 class DistanceGenerator(ABC):
@@ -128,7 +128,7 @@ class DistanceGenerator(ABC):
         points = np.asarray(to_numpy(u), dtype=np.float64)
         rows = points.reshape(-1, points.shape[-1])
         with np.errstate(over="ignore"):
-            room = SINGLE * (1.0 + np.linalg.norm(rows, axis=1))
+            room = SINGLE_ROUNDING * (1.0 + np.linalg.norm(rows, axis=1))
         inside = [np.isfinite(far) and bool(self.contains(row, far)) for row, far in zip(rows, room, strict=True)]
         return np.array(inside, dtype=bool).reshape(points.shape[:-1])
 

@@ -9,7 +9,7 @@ import numpy as np
 from minmaxcon.arrays import Array, Constant, namespace, to_numpy
 from minmaxcon.checks import finite_array
 from minmaxcon.errors import InvalidInput
-from minmaxcon.geometry.base import SINGLE, EuclideanGenerator
+from minmaxcon.geometry.base import SINGLE_ROUNDING, EuclideanGenerator
 
 __all__ = ["Box"]
 
@@ -91,7 +91,7 @@ class Box(EuclideanGenerator):
     def holds(self, u: Array) -> Array:
         """See :meth:`DistanceGenerator.holds`."""
         points = np.asarray(to_numpy(u), dtype=np.float64)
-        room = SINGLE * (1.0 + np.abs(points))
+        room = SINGLE_ROUNDING * (1.0 + np.abs(points))
         inside = np.isfinite(points) & (points >= self.lower - room) & (points <= self.upper + room)
         return inside.all(-1)
 
